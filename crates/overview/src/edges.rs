@@ -1,8 +1,9 @@
 //! Who blocks whom: the edges between the contenders that cannot go on.
 //!
-//! A contender that waits is *stuck* if its rule does not let it hold once all contenders that are not
-//! stuck have left. So a waiter for a semaphore is not stuck if one of the holders before it is not. A
-//! contender that holds, or that its rule lets hold, is stuck if its session is stuck in another queue.
+//! A contender that holds is *stuck* if its session is stuck in another queue. A contender that waits is
+//! stuck if its rule does not let it hold once all contenders that are not stuck have left. So a
+//! waiter for a semaphore is not stuck if one of the holders before it is not. A session that waits in
+//! two queues has two tasks: what one of them waits for does not stop the other one.
 //!
 //! Several contenders of one session in one queue do not wait for each other: they are tasks of one
 //! process, which queue up behind each other all the time.
@@ -58,8 +59,10 @@ impl Edge {
     }
 }
 
-/// The edges between the stuck contenders of these queues.
-pub(crate) fn edges(queues: &[Arc<QueueStatus>]) -> Vec<Edge> {
+/// The edges between the stuck contenders of these queues, and the queues in which contenders wait.
+///
+/// The latter by their indices. Who waits for nobody there, or for a persistent contender, has no edge.
+pub(crate) fn edges(queues: &[Arc<QueueStatus>]) -> (Vec<Edge>, Vec<usize>) {
     let mut stuck = Stuck::new(queues);
     loop {
         let (mut edges, mut progress) = (Vec::new(), false);
@@ -71,7 +74,7 @@ pub(crate) fn edges(queues: &[Arc<QueueStatus>]) -> Vec<Edge> {
         });
         stuck.contended = contended;
         if !progress {
-            return edges;
+            return (edges, stuck.contended);
         }
     }
 }
@@ -98,12 +101,7 @@ impl<'q> Stuck<'q> {
         };
         for (index, queue) in queues.iter().enumerate() {
             let before = stuck.waiters.len();
-            // A contender that is alone does not wait.
-            let places = if queue.ordered().len() > 1 {
-                queue.len()
-            } else {
-                0
-            };
+            let places = if queue.may_wait() { queue.len() } else { 0 };
             for place in 0..places {
                 let session = queue.session(place).filter(|session| *session != 0);
                 let Some(session) = session else { continue };
@@ -153,8 +151,11 @@ impl<'q> Stuck<'q> {
                 }
             }
             waits |= is_stuck;
+            // A waiter that may hold leaves: another task of its session waits elsewhere.
+            let holds = !matches!(queue.standing(place), Standing::Waits { .. });
+            let stays = is_stuck || holds && self.waits_elsewhere(index, session);
             // A persistent contender stays.
-            if !is_stuck && session != 0 && !self.waits_elsewhere(index, session) {
+            if !stays && session != 0 {
                 continue;
             }
             before.push(contender, place, session);

@@ -1,6 +1,6 @@
 //! The overview: one look at all queues below a path.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use futures_util::stream::{self, StreamExt};
 use zookeeper_recipes_core::ensemble::ServerSession;
@@ -215,7 +215,7 @@ async fn confirmed_circles(
     queues: &[Arc<QueueStatus>],
     confirmed: &mut HashSet<EdgeKey>,
 ) -> Result<Vec<Circle>, ServerError> {
-    let first = edges(queues);
+    let (first, contended) = edges(queues);
     let rings = rings(&first);
     if rings.is_empty() {
         confirmed.clear();
@@ -223,20 +223,19 @@ async fn confirmed_circles(
     }
     let mut edges = rings.iter().flatten();
     if !edges.all(|edge| confirmed.contains(&edge.key(queues))) {
-        *confirmed = second_look(reader, queues, &first).await?;
+        *confirmed = second_look(reader, queues, contended).await?;
     }
     let is_confirmed = |edge: &Edge| confirmed.contains(&edge.key(queues));
     Ok(circles(&first, queues, is_confirmed))
 }
 
-/// The edges of another look at the queues of these edges.
+/// The edges of another look at these queues.
 async fn second_look(
     reader: &Reader,
     queues: &[Arc<QueueStatus>],
-    first: &[Edge],
+    // All in which stuck sessions wait, so that a session is stuck in both looks.
+    contended: Vec<usize>,
 ) -> Result<HashSet<EdgeKey>, ServerError> {
-    // All queues in which stuck sessions wait, so that a session is stuck in both looks.
-    let contended: BTreeSet<usize> = first.iter().map(|edge| edge.queue).collect();
     let (mut again, mut with_data) = (Vec::new(), HashSet::new());
     let paths = contended.into_iter().map(|it| queues[it].path().to_owned());
     let lists = stream::iter(paths).map(|path| async move {
@@ -252,7 +251,8 @@ async fn second_look(
     }
     let again = read_contenders(reader, again, &with_data).await?;
     let again = shared(again);
-    Ok(edges(&again).iter().map(|edge| edge.key(&again)).collect())
+    let (edges, _) = edges(&again);
+    Ok(edges.iter().map(|edge| edge.key(&again)).collect())
 }
 
 /// The path of a look, which may be the root.

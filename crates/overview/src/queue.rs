@@ -432,6 +432,12 @@ impl QueueStatus {
         }
     }
 
+    /// False if no contender waits, because it is alone.
+    pub(crate) fn may_wait(&self) -> bool {
+        // It may want more permits than there are.
+        self.contenders.len() > 1 || self.kind == QueueKind::Semaphore
+    }
+
     /// The state of the contender at this place.
     pub(crate) fn state(&self, place: usize) -> ContenderState {
         match self.standing(place) {

@@ -83,8 +83,7 @@ impl Sessions {
 
 /// The sessions of a queue, each once, and whether they wait.
 fn of_queue(queue: &QueueStatus) -> Vec<(i64, bool)> {
-    // A contender that is alone does not wait.
-    let may_wait = queue.ordered().len() > 1;
+    let may_wait = queue.may_wait();
     let waits = |place| may_wait && matches!(queue.standing(place), Standing::Waits { .. });
     let sessions = (0..queue.len()).filter_map(|place| {
         let session = queue.session(place).filter(|session| *session != 0)?;

@@ -259,6 +259,23 @@ async fn tasks_that_queue_for_one_lock_are_no_circle() {
     assert_eq!(paths, ["/second", "/lock"]);
 }
 
+/// Each session has a task in each queue. The holders can release.
+#[tokio::test(start_paused = true)]
+async fn tasks_that_wait_for_two_locks_in_opposite_order_are_no_circle() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let [one, other, third, last] = sessions(&simulation).await;
+    let _holds = [hold(&third, "/a").await, hold(&last, "/b").await];
+    let _waits = [
+        wait(&simulation, &one, "/a", 2).await,
+        wait(&simulation, &other, "/a", 3).await,
+        wait(&simulation, &other, "/b", 2).await,
+        wait(&simulation, &one, "/b", 3).await,
+    ];
+    let overview = look(&viewer).await;
+    assert!(overview.circles().is_empty(), "{:?}", overview.circles());
+}
+
 /// Another task of a stuck session waits behind a victim.
 #[tokio::test(start_paused = true)]
 async fn tasks_that_wait_behind_a_deadlock_are_no_part_of_it() {

@@ -153,7 +153,7 @@ fn stuck<'r>(rows: &'r [Row<'r>]) -> Vec<(&'r Row<'r>, &'r Row<'r>)> {
         };
         let stays = |row: &&Row<'_>| {
             let is_waiter = waiters.iter().any(|it| it.key() == row.key());
-            is_waiter || row.status.is_persistent() || waits_elsewhere(row)
+            is_waiter || row.status.is_persistent() || !waits(row) && waits_elsewhere(row)
         };
         let before = rows.iter().filter(|it| {
             it.is_in(waiter)
