@@ -287,7 +287,7 @@ impl<R, W> Machine<R, W> {
                 });
                 self.yields(Output::Answered(caller, answer));
             }
-            Recipient::Tree(path) => self.tree_watched(&path, header.error),
+            Recipient::Tree(path) => self.tree_watched(now, &path, header.error),
             Recipient::Nobody => {}
             Recipient::Closing => self.end(End::Closed),
         }

@@ -247,8 +247,8 @@ impl<R, W> fmt::Debug for Machine<R, W> {
 /// The number of the machine's own requests that no other number is for. Requests begin with 1.
 pub(crate) const OWN_XID: i32 = 0;
 
-/// After this many connections in a row that the server closed when watches were set again, the
-/// next connection does without them.
+/// After this many connections in a row that the server closed when watches were set again, or when
+/// it was asked for a tree, the next connection does without them.
 pub(crate) const MAX_WATCH_BREAKS: u32 = 3;
 
 impl<R, W> Machine<R, W> {
@@ -350,8 +350,9 @@ impl<R, W> Machine<R, W> {
 
     /// Forgets a watch. If no other one needs it, the server forgets it, too.
     pub fn unwatch(&mut self, now: Duration, id: &WatchId) {
-        if let Some(kind) = self.watches.forget(id) {
-            self.remove_watch(now, &id.path, kind.table());
+        match self.watches.forget(id) {
+            Some(kind) => self.remove_watch(now, &id.path, kind.table()),
+            None => self.remove_tree(now, &id.path),
         }
     }
 
@@ -403,7 +404,8 @@ impl<R, W> Machine<R, W> {
                 let serves_others = !only_reads(asked.opcode) && asked.opcode != OpCode::Sync;
                 serves_others || is_wanted(caller)
             }
-            Recipient::Nobody | Recipient::Tree(_) | Recipient::Closing => true,
+            Recipient::Tree(path) => self.trees.paths.contains(path),
+            Recipient::Nobody | Recipient::Closing => true,
         });
         for asked in unwanted {
             if let Recipient::Caller(_, Some((_, id))) = asked.to {

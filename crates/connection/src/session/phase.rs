@@ -249,6 +249,9 @@ impl<R, W> Machine<R, W> {
             self.broken_at_watches += 1;
         }
         let cause = self.explained(now, cause);
+        if matches!(cause, DisconnectReason::ClosedAt(OpCode::AddWatch)) {
+            self.trees.breaks += 1;
+        }
         if !was_up {
             self.hosts.note(Some(cause.clone()));
         }
@@ -256,7 +259,6 @@ impl<R, W> Machine<R, W> {
         self.decoder = FrameDecoder::new(self.config.reply_limit);
         self.own_frames.clear();
         self.pinged_at = None;
-        self.trees.unset_all();
         for asked in self.requests.broken() {
             match asked.to {
                 // The session may be open. The holds of it would last until the session timeout.

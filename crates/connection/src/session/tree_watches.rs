@@ -5,11 +5,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
-    AddWatchMode, AddWatchRequest, ErrorCode, EventType, RequestBody, WatcherType,
+    AddWatchMode, AddWatchRequest, ErrorCode, EventType, OpCode, RequestBody, WatcherType,
 };
 
 use crate::error::RequestError;
-use crate::session::machine::{Machine, Output, Recipient};
+use crate::session::machine::{MAX_WATCH_BREAKS, Machine, Output, Phase, Recipient};
 use crate::session::trees::TreeEvent;
 use crate::session::watches::{WatchEvent, WatchId, WatchKind};
 
@@ -39,7 +39,12 @@ impl<R, W> Machine<R, W> {
         self.remove_tree(now, &id.path);
     }
 
+    /// A connection that is not up yet is asked for all trees once it is.
     fn add_watch(&mut self, now: Duration, path: Arc<str>) {
+        let is_over = self.is_ended() || self.closing_until.is_some();
+        if !is_over && !matches!(self.phase, Phase::Up) {
+            return;
+        }
         let request = AddWatchRequest {
             path: path.to_string(),
             mode: AddWatchMode::PersistentRecursive,
@@ -47,8 +52,14 @@ impl<R, W> Machine<R, W> {
         self.ask(now, RequestBody::AddWatch(request), Recipient::Tree(path));
     }
 
-    /// Has the server of a new connection watch all trees.
+    /// Has the server of a new connection watch all trees that have a reader.
+    ///
+    /// A member of another release may close each connection at that, also if others have answered.
     pub(crate) fn add_watches(&mut self, now: Duration) {
+        self.trees.unset_all();
+        if self.trees.breaks >= MAX_WATCH_BREAKS {
+            self.end_trees(&RequestError::Unsupported(OpCode::AddWatch));
+        }
         for path in self.trees.paths.clone() {
             self.add_watch(now, path);
         }
@@ -65,7 +76,8 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The answer to the request for a watch of a tree.
-    pub(crate) fn tree_watched(&mut self, path: &str, error: ErrorCode) {
+    pub(crate) fn tree_watched(&mut self, now: Duration, path: &str, error: ErrorCode) {
+        self.trees.breaks = 0;
         if error != ErrorCode::Ok {
             return self.end_tree(path, &RequestError::Refused(error));
         }
@@ -76,6 +88,7 @@ impl<R, W> Machine<R, W> {
         for watch in children {
             self.yields(Output::Watched(watch, WatchEvent::Unwatched));
         }
+        self.remove_tree(now, path);
     }
 
     pub(crate) fn end_tree(&mut self, path: &str, reason: &RequestError) {
@@ -97,7 +110,7 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Has the server forget a tree that nobody reads.
-    fn remove_tree(&mut self, now: Duration, path: &str) {
+    pub(crate) fn remove_tree(&mut self, now: Duration, path: &str) {
         if self.trees.paths.contains(path) {
             self.remove_watch(now, path, WatcherType::Any);
         }

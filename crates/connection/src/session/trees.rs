@@ -39,6 +39,8 @@ pub(crate) struct Trees {
     pub(crate) paths: BTreeSet<Arc<str>>,
     readers: BTreeMap<WatchId, Reader>,
     last_number: u64,
+    /// How many connections in a row the server closed when it was asked for a tree.
+    pub(crate) breaks: u32,
     /// The readers to wake.
     pub(crate) woken: Vec<Waker>,
 }
@@ -139,7 +141,7 @@ impl Trees {
         self.has_reader(path)
     }
 
-    /// The connection has broken, and all watches with it.
+    /// The watches ended with the last connection. Trees without a reader are forgotten.
     pub(crate) fn unset_all(&mut self) {
         for path in self.paths.clone() {
             if !self.unset(&path) {

@@ -26,10 +26,10 @@ const MIN_TIME: Duration = Duration::from_secs(30);
 /// clone shares what is known.
 ///
 /// Connections break for other reasons, too. So a kind that something replaces counts as unsupported
-/// after three such breaks in a row, and a watch of a tree after one. It is tried again after ten minutes, and then after pauses that
-/// double. A request that nothing replaces is refused once after eight breaks in a row over half a
-/// minute or more, and the next one is sent. Once a server has answered a request, its kind is
-/// supported for good.
+/// after three such breaks in a row, and a watch of a tree after one. It is tried again after ten
+/// minutes, and then after pauses that double. A request that nothing replaces is refused once after
+/// eight breaks in a row over half a minute or more, and the next one is sent. Once a server has
+/// answered a request, its kind is supported for good.
 #[derive(Clone, Debug, Default)]
 pub struct UnsupportedRequests {
     known: Arc<Mutex<BTreeMap<OpCode, Support>>>,

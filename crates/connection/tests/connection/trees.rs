@@ -223,3 +223,71 @@ fn watches_of_one_path_and_of_its_tree_do_not_replace_each_other() {
     assert_eq!(world.seen[&data], [event]);
     assert_eq!(world.watched_by_server(), 0);
 }
+
+#[test]
+fn tree_is_asked_for_once_and_only_if_it_has_a_reader_when_the_connection_is_back() {
+    let mut world = World::connected();
+    let tree = world.watch_tree("/a");
+    world.settle();
+    world.lose_connection();
+    world.ensemble.requests.clear();
+    for path in ["/a", "/b"] {
+        for _ in 0..10 {
+            let gone = world.watch_tree(path);
+            world.machine.unwatch_tree(world.now, &gone);
+            let read = world.watch(WatchedRead::Data, path);
+            world.leave(read);
+        }
+    }
+    world.until(World::is_connected);
+    world.settle();
+    assert_eq!(world.ensemble.requests.len(), 1);
+    assert_eq!(world.watched_by_server(), 1);
+    assert_eq!(world.tree_events(&tree), [TreeEvent::Missed]);
+}
+
+/// A request that was handed in over a connection, and that the connection did not take.
+#[test]
+fn tree_is_not_asked_for_whose_reader_has_gone_before_the_request_was_sent() {
+    let mut world = World::connected();
+    let tree = world.watch_tree("/a");
+    world.break_connection();
+    world.machine.unwatch_tree(world.now, &tree);
+    world.until(World::is_connected);
+    world.settle();
+    assert_eq!(world.watched_by_server(), 0);
+}
+
+/// As in an ensemble whose members are of different releases.
+#[test]
+fn session_whose_next_servers_close_the_connection_at_trees_does_without() {
+    let mut world = World::connected();
+    let tree = world.watch_tree("/");
+    world.settle();
+    assert_eq!(world.tree_events(&tree), [TreeEvent::Missed]);
+    world.ensemble.conduct.closes_at = Some(OpCode::AddWatch);
+    world.close_connection();
+    world.pass(4 * T);
+    assert!(world.is_connected());
+    assert!(world.connects.len() <= 5, "{:?}", world.connects);
+    let end = world.tree_end(&tree);
+    assert_matches!(end, Some(RequestError::Unsupported(OpCode::AddWatch)));
+    // The next servers know trees again.
+    world.ensemble.conduct.closes_at = None;
+    let tree = world.watch_tree("/");
+    world.settle();
+    assert_eq!(world.tree_events(&tree), [TreeEvent::Missed]);
+}
+
+#[test]
+fn tree_that_nobody_reads_is_removed_when_the_last_watch_of_its_path_is_given_up_or_refused() {
+    let reads = [(WatchedRead::Children, "/"), (WatchedRead::Data, "/absent")];
+    for (read, path) in reads {
+        let mut world = World::connected();
+        world.watch(read, path);
+        let tree = world.watch_tree(path);
+        world.machine.unwatch_tree(world.now, &tree);
+        world.settle();
+        assert_eq!(world.watched_by_server(), 0, "{path}");
+    }
+}
