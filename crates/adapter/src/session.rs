@@ -132,21 +132,19 @@ impl ClientSession {
     /// Sends a request when it is first polled, and notes when it and its answer pass.
     async fn answer(self, request: RequestBody, guard: Arc<str>) -> RawAnswer {
         let gate = &self.fence.gate;
-        let (sent_at, connection) = (now(), gate.connection());
+        let (sent, connection) = (now(), gate.connection());
         let (reply, watch) = match self.reply(request, &guard).await {
             Ok(replied) => replied,
             Err(Failure::Refused(code)) => (Reply::failed(0, 0, code), None),
             Err(Failure::NoReply(error)) => return Err(error),
         };
         // The client sends some requests over the next connection.
-        let connection = connection.filter(|before| gate.connection() == Some(*before));
-        let answer = Answer {
-            reply,
-            sent_at,
-            answered_at: now(),
-            connection: connection.unwrap_or(Exchange::UNKNOWN_CONNECTION),
+        let exchange = Exchange {
+            sent,
+            answered: now(),
+            connection: connection.filter(|before| gate.connection() == Some(*before)),
         };
-        Ok((answer, watch))
+        Ok((Answer { reply, exchange }, watch))
     }
 
     async fn reply(&self, request: RequestBody, guard: &str) -> Replied {

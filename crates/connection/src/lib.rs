@@ -51,7 +51,7 @@ pub use driver::tls::TlsOptions;
 pub use error::{DisconnectReason, End, RequestError};
 pub use session::digest_md5::{DigestMd5, SaslStep};
 pub use session::host::Host;
-pub use session::machine::{Answer, Config, Machine, Output, State, WatchedRead};
+pub use session::machine::{Answer, Config, Exchange, Machine, Output, State, WatchedRead};
 pub use session::obstacle::Obstacle;
 pub use session::request_limit::check_length;
 pub use session::trees::TreeEvent;

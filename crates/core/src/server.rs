@@ -1,7 +1,6 @@
 //! The interface to the servers, and its implementation over the library's own connection.
 
 mod check_options;
-pub(crate) mod checks;
 pub(crate) mod connect_string;
 pub mod ensemble;
 pub(crate) mod environment;

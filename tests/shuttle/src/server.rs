@@ -8,7 +8,7 @@ use shuttle::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use zookeeper_recipes_connection::Network;
 use zookeeper_recipes_core::ensemble::{
-    Answer, ConnectionState, EnsembleFacts, Operation, Outcome, RawReply, RequestBody,
+    Answer, ConnectionState, EnsembleFacts, Exchange, Operation, Outcome, RawReply, RequestBody,
     RequestError, Scope, ServerSession, SessionEnd, SessionId, Watch, WatchEvent, boxed_reply,
 };
 use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput};
@@ -195,13 +195,12 @@ impl OneSession {
                 Ok((body, watch)) => (Reply::new(1, 1, body), watch),
                 Err(code) => (Reply::failed(1, 1, code), None),
             };
-            let answer = Answer {
-                reply,
-                sent_at: NOW,
-                answered_at: NOW,
-                connection: 1,
+            let exchange = Exchange {
+                sent: NOW,
+                answered: NOW,
+                connection: Some(1),
             };
-            (answer, watch)
+            (Answer { reply, exchange }, watch)
         });
         boxed_reply(self.later(answer))
     }

@@ -10,7 +10,7 @@ use zookeeper_recipes_protocol::{
 
 use crate::error::{DisconnectReason, End, RequestError};
 use crate::session::machine::{
-    Answer, Machine, OWN_XID, Output, Phase, Recipient, WatchedRead, only_reads,
+    Answer, Exchange, Machine, OWN_XID, Output, Phase, Recipient, WatchedRead, only_reads,
 };
 use crate::session::pauses::longest_pause;
 use crate::session::timing::Timing;
@@ -279,12 +279,12 @@ impl<R, W> Machine<R, W> {
                         _ => self.unwatch(now, &id),
                     }
                 }
-                let answer = reply.map(|reply| Answer {
-                    reply,
-                    sent_at: asked.sent_at.unwrap_or_default(),
-                    answered_at: now,
-                    connection: self.connection,
-                });
+                let exchange = Exchange {
+                    sent: asked.sent_at.unwrap_or_default(),
+                    answered: now,
+                    connection: Some(self.connection),
+                };
+                let answer = reply.map(|reply| Answer { reply, exchange });
                 self.yields(Output::Answered(caller, answer));
             }
             Recipient::Tree(path) => self.tree_watched(now, &path, header.error),

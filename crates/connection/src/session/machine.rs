@@ -82,12 +82,29 @@ pub enum State {
 pub struct Answer {
     /// The reply. Its header may carry an error code.
     pub reply: Reply,
+    /// When the request and the reply passed.
+    pub exchange: Exchange,
+}
+
+/// When a request and its reply passed, and over which connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
     /// When the request was handed to the connection. The server got it later.
-    pub sent_at: Duration,
+    pub sent: Duration,
     /// When the reply was read.
-    pub answered_at: Duration,
+    pub answered: Duration,
     /// The number of the connection that carried both.
-    pub connection: u64,
+    ///
+    /// `None` if another connection may have carried one of them: a [`Connection`](crate::Connection)
+    /// always knows.
+    pub connection: Option<u64>,
+}
+
+impl Exchange {
+    /// The time from the sending to the reply.
+    pub fn took(self) -> Duration {
+        self.answered.saturating_sub(self.sent)
+    }
 }
 
 /// The kind of a read that sets a watch.

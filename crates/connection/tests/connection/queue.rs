@@ -104,9 +104,10 @@ fn answer_says_over_which_connection_and_when() {
     let caller = world.create("/a");
     world.until(World::all_answered);
     let answer = world.answers[&caller][0].as_ref().unwrap();
-    assert_eq!(answer.connection, 2);
-    assert!(asked_at < answer.sent_at && answer.sent_at <= answer.answered_at);
-    assert_eq!(answer.answered_at, world.now);
+    let exchange = answer.exchange;
+    assert_eq!(exchange.connection, Some(2));
+    assert!(asked_at < exchange.sent && exchange.sent <= exchange.answered);
+    assert_eq!(exchange.answered, world.now);
 }
 
 #[test]

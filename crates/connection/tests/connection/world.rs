@@ -644,7 +644,7 @@ impl World {
 
 /// An answer is the answer to the request of this path.
 fn check_answer(answer: &Answer, path: &str) {
-    assert!(answer.sent_at <= answer.answered_at);
+    assert!(answer.exchange.sent <= answer.exchange.answered);
     match &answer.reply.body {
         ReplyBody::Create { path: answered } | ReplyBody::Sync { path: answered } => {
             assert_eq!(answered, path);

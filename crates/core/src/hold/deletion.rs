@@ -179,8 +179,8 @@ impl Deletions {
 /// deletion. [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can
 /// believe it.
 async fn delete_marked(server: &ServerSession, path: &str) -> Result<(), ServerError> {
-    let operations = [Operation::set_data(path, []), Operation::delete(path)];
-    let released = server.transact(&operations).await;
+    let operations = vec![Operation::set_data(path, []), Operation::delete(path)];
+    let released = server.transact(operations).await;
     released.map(drop).map_err(|failure| failure.error)
 }
 
@@ -189,7 +189,7 @@ async fn send_batch(server: &ServerSession, deletions: Vec<Deletion>) {
     // A caller that was dropped meanwhile receives no answer.
     if deletions.len() > 1 {
         let operations = deletions.iter().map(|it| Operation::delete(&*it.path));
-        let done = server.transact(&operations.collect::<Vec<_>>()).await;
+        let done = server.transact(operations.collect::<Vec<_>>()).await;
         let done = done.map(drop).map_err(|failure| failure.error);
         if !matches!(done, Err(ServerError::Refused(_))) {
             for deletion in deletions {

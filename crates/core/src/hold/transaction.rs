@@ -8,9 +8,9 @@ use crate::hold::grant::HoldView;
 use crate::hold::own_znode::is_closed_to_others;
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
-use crate::server::checks::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
 use crate::server::error::{Refusal, ServerError};
+use crate::server::scope::open_acl;
 
 /// Writes to ZooKeeper that the server applies only if the holder's znode exists.
 ///

@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::rule::WaitStrategy;
-use crate::server::checks::open_acl;
 use crate::server::ensemble::{Acl, CreateMode};
+use crate::server::scope::open_acl;
 use crate::session::handle::Session;
 
 /// Options of a recipe: `LockOptions`, `RwLockOptions`, `SemaphoreOptions`, `ElectionOptions`,

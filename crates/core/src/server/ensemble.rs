@@ -40,10 +40,10 @@ pub use crate::server::raw_session::{
 };
 pub use crate::server::scope::Scope;
 pub use crate::server::session::{
-    Created, Exchange, Node, Pending, ServerSession, TransactionError, TreeWatch,
+    Created, Node, Pending, ServerSession, TransactionError, TreeWatch,
 };
 pub use zookeeper_recipes_connection::{
-    Answer, RequestError, State as ConnectionState, TreeEvent, WatchEvent, now,
+    Answer, Exchange, RequestError, State as ConnectionState, TreeEvent, WatchEvent, now,
 };
 pub use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, EventType, MultiOperation as Operation, MultiResult as Outcome,

@@ -56,7 +56,7 @@ impl Scope {
     }
 
     /// The path at the server. A sequential path may end with a slash.
-    pub(crate) fn path(
+    pub(crate) fn server_path(
         &self,
         path: impl AsRef<str> + Into<String>,
         sequential: bool,
@@ -71,8 +71,11 @@ impl Scope {
         })
     }
 
-    /// The operation with its path at the server.
-    pub(crate) fn operation(&self, mut operation: Operation) -> Result<Operation, ServerError> {
+    /// The operation with its path at the server, unless the server would refuse it.
+    pub(crate) fn with_server_path(
+        &self,
+        mut operation: Operation,
+    ) -> Result<Operation, ServerError> {
         let (is_sequential, act) = match &operation {
             Operation::Create2(create) | Operation::CreateContainer(create) => {
                 self.check_acl(&create.acl)?;
@@ -89,7 +92,7 @@ impl Scope {
             return Err(bad(format!("can not {act} root node")));
         }
         let path = take(operation.path_mut());
-        *operation.path_mut() = self.path(path, is_sequential)?;
+        *operation.path_mut() = self.server_path(path, is_sequential)?;
         Ok(operation)
     }
 
@@ -155,6 +158,11 @@ impl Scope {
             _ => Ok(()),
         }
     }
+}
+
+/// An access control list that permits everything to everyone, which is ZooKeeper's default.
+pub(crate) fn open_acl() -> Vec<Acl> {
+    vec![Acl::new(Permission::ALL, AuthId::anyone())]
 }
 
 fn bad(problem: String) -> ServerError {

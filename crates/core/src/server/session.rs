@@ -10,7 +10,9 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
-use zookeeper_recipes_connection::{Answer, RequestError, State as ConnectionState, TreeEvent};
+use zookeeper_recipes_connection::{
+    Answer, Exchange, RequestError, State as ConnectionState, TreeEvent,
+};
 use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, ErrorCode, MultiOperation as Operation, MultiResult as Outcome,
     OpCode, PathRequest, ReadRequest, ReplyBody, RequestBody, Stat,
@@ -73,38 +75,6 @@ enum Asked<T, E> {
 
 /// Reads the answer to a request, in whose paths the chroot has so many bytes.
 type Read<T, E> = fn(usize, Answer, Option<Watch>) -> Result<T, E>;
-
-/// When a request and its answer passed, and over which connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
-    /// When the request was sent, or a moment before, by the ensemble's clock.
-    pub sent: Duration,
-    /// When the answer came, or a moment after, by the ensemble's clock.
-    pub answered: Duration,
-    /// The [number](ServerSession::connection) of the connection that carried both.
-    ///
-    /// `None` if another connection may have carried one of them.
-    pub connection: Option<u64>,
-}
-
-impl Exchange {
-    /// The number in an [`Answer`] that more than one connection may have carried.
-    pub const UNKNOWN_CONNECTION: u64 = u64::MAX;
-
-    /// The time from the sending to the answer.
-    pub(crate) fn took(self) -> Duration {
-        self.answered.saturating_sub(self.sent)
-    }
-
-    fn of(answer: &Answer) -> Exchange {
-        let is_known = answer.connection != Exchange::UNKNOWN_CONNECTION;
-        Exchange {
-            sent: answer.sent_at,
-            answered: answer.answered_at,
-            connection: is_known.then_some(answer.connection),
-        }
-    }
-}
 
 /// The data and the metadata of a znode.
 pub type Node = (Vec<u8>, Stat);
@@ -206,7 +176,7 @@ impl ServerSession {
         acl: impl Into<Cow<'a, [Acl]>>,
     ) -> Pending<Created> {
         let create = Operation::create(path, data, mode, acl.into());
-        let create = self.scope.operation(create);
+        let create = self.scope.with_server_path(create);
         self.ask(create.map(alone), |chroot, answer, _| {
             match accepted(answer)? {
                 ReplyBody::Create2 { path, stat } => {
@@ -220,36 +190,36 @@ impl ServerSession {
 
     /// Deletes a znode with any version of its data.
     pub fn delete(&self, path: &str) -> Pending<()> {
-        let delete = self.scope.operation(Operation::delete(path));
+        let delete = self.scope.with_server_path(Operation::delete(path));
         self.ask(delete.map(alone), |_, answer, _| accepted(answer).map(drop))
     }
 
     /// Reads the names of a znode's children, in no order.
     pub fn list(&self, path: &str) -> Pending<Vec<String>> {
-        let read = self.read(path, false, RequestBody::GetChildren);
-        self.ask(read, |_, answer, _| children(answer))
+        self.read(path, false, RequestBody::GetChildren, |_, answer, _| {
+            children(answer)
+        })
     }
 
     /// Reads the names of a znode's children, and watches for created and deleted children.
     pub fn list_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
-        let read = self.read(path, true, RequestBody::GetChildren);
-        self.ask(read, |_, answer, watch| {
+        self.read(path, true, RequestBody::GetChildren, |_, answer, watch| {
             Ok((children(answer)?, expect_watch(watch)?))
         })
     }
 
     /// Reads the data and the metadata of a znode.
     pub fn get(&self, path: &str) -> Pending<Node> {
-        let read = self.read(path, false, RequestBody::GetData);
-        self.ask(read, |_, answer, _| node(answer))
+        self.read(path, false, RequestBody::GetData, |_, answer, _| {
+            node(answer)
+        })
     }
 
     /// Reads a znode, and watches for a change of its data and for its deletion.
     ///
     /// If the znode does not exist, no watch is set.
     pub fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
-        let read = self.read(path, true, RequestBody::GetData);
-        self.ask(read, |_, answer, watch| {
+        self.read(path, true, RequestBody::GetData, |_, answer, watch| {
             let (data, stat) = node(answer)?;
             Ok((data, stat, expect_watch(watch)?))
         })
@@ -259,8 +229,7 @@ impl ServerSession {
     ///
     /// `None` means that the znode does not exist. The watch is set even then.
     pub fn exists_and_watch(&self, path: &str) -> Pending<(Option<Stat>, Watch)> {
-        let read = self.read(path, true, RequestBody::Exists);
-        self.ask(read, |_, answer, watch| {
+        self.read(path, true, RequestBody::Exists, |_, answer, watch| {
             let stat = match accepted(answer) {
                 Ok(ReplyBody::Stat(stat)) => Some(stat),
                 Ok(other) => return Err(unexpected(&other)),
@@ -274,16 +243,21 @@ impl ServerSession {
     /// Applies all of `operations` in one transaction, or none of them.
     ///
     /// A create whose metadata some servers do not send has [a stat](Stat::is_invalid) that says so.
-    pub fn transact(&self, operations: &[Operation]) -> Pending<Vec<Outcome>, TransactionError> {
+    pub fn transact<'a>(
+        &self,
+        operations: impl Into<Cow<'a, [Operation]>>,
+    ) -> Pending<Vec<Outcome>, TransactionError> {
+        let operations = operations.into().into_owned();
         if operations.is_empty() {
             return Pending::known(Ok(Vec::new()));
         }
-        let at_server = operations.iter().enumerate().map(|(index, operation)| {
+        let operations = operations.into_iter().enumerate();
+        let at_server = operations.map(|(index, operation)| {
             let refused = |error| TransactionError {
                 operation: Some(index),
                 error,
             };
-            self.scope.operation(operation.clone()).map_err(refused)
+            self.scope.with_server_path(operation).map_err(refused)
         });
         let request = at_server.collect::<Result<_, _>>().map(RequestBody::Multi);
         self.ask(request, |chroot, answer, _| match accepted(answer)? {
@@ -300,11 +274,15 @@ impl ServerSession {
 
     /// Reads the names of a znode's children, in no order, and the metadata of the znode itself.
     pub fn list_with_stat(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
-        let read = self.read(path, false, RequestBody::GetChildren2);
-        self.ask(read, |_, answer, _| match accepted(answer)? {
-            ReplyBody::Children2 { children, stat } => Ok((children, stat)),
-            other => Err(unexpected(&other)),
-        })
+        self.read(
+            path,
+            false,
+            RequestBody::GetChildren2,
+            |_, answer, _| match accepted(answer)? {
+                ReplyBody::Children2 { children, stat } => Ok((children, stat)),
+                other => Err(unexpected(&other)),
+            },
+        )
     }
 
     /// Reads several znodes in one request, or in several if one would be too long.
@@ -328,7 +306,7 @@ impl ServerSession {
         let replies: Vec<_> = requests
             .map(|paths| {
                 let reads = paths.iter().map(|path| {
-                    let path = self.scope.path(path, false)?;
+                    let path = self.scope.server_path(path, false)?;
                     let watch = false;
                     Ok(Operation::GetData(ReadRequest { path, watch }))
                 });
@@ -367,7 +345,7 @@ impl ServerSession {
         &self,
         path: &str,
     ) -> impl Future<Output = Result<TreeWatch, ServerError>> + Send + use<> {
-        let path = self.scope.path(path, false);
+        let path = self.scope.server_path(path, false);
         let events = path.map(|path| self.raw.watch_tree(&path));
         let chroot = self.scope.chroot_length();
         async move {
@@ -384,10 +362,10 @@ impl ServerSession {
     ///
     /// The answer proves that the server had its leader after this call.
     pub fn sync(&self, path: &str) -> Pending<Exchange> {
-        let path = self.scope.path(path, false);
+        let path = self.scope.server_path(path, false);
         let request = path.map(|path| RequestBody::Sync(PathRequest { path }));
         self.ask(request, |_, answer, _| {
-            let exchange = Exchange::of(&answer);
+            let exchange = answer.exchange;
             accepted(answer).map(|_| exchange)
         })
     }
@@ -402,10 +380,10 @@ impl ServerSession {
     ///
     /// The leader commits it even if the root does not exist, or if the session may not read it.
     pub fn commit_noop(&self) -> Pending<Exchange> {
-        let root = self.scope.operation(Operation::check("/"));
+        let root = self.scope.with_server_path(Operation::check("/"));
         let request = root.map(|root| RequestBody::Multi(vec![root]));
         self.ask(request, |_, answer, _| {
-            let exchange = Exchange::of(&answer);
+            let exchange = answer.exchange;
             let refused = match accepted(answer) {
                 Ok(ReplyBody::Multi(results)) => refused(&results).map(|refused| refused.error),
                 Ok(other) => Some(unexpected(&other)),
@@ -417,14 +395,16 @@ impl ServerSession {
         })
     }
 
-    fn read(
+    fn read<T>(
         &self,
         path: &str,
         watch: bool,
         request: fn(ReadRequest) -> RequestBody,
-    ) -> Result<RequestBody, ServerError> {
-        let path = self.scope.path(path, false)?;
-        Ok(request(ReadRequest { path, watch }))
+        read: Read<T, ServerError>,
+    ) -> Pending<T> {
+        let path = self.scope.server_path(path, false);
+        let request = path.map(|path| request(ReadRequest { path, watch }));
+        self.ask(request, read)
     }
 
     fn ask<T, E>(&self, request: Result<RequestBody, E>, read: Read<T, E>) -> Pending<T, E> {

@@ -85,6 +85,7 @@ struct ZookeeperConnector {
     obstacle: Mutex<Option<Arc<Unreachable>>>,
     session_timeout: Duration,
     options: ConnectOptions,
+    scope: Scope,
     /// A random user and password, which only the servers of the ensemble get.
     ///
     /// They make the library's own identity, which no other client can show to the servers.
@@ -122,10 +123,10 @@ impl ZookeeperConnector {
         let [user, password] = &self.own_credentials;
         let own = identified.then(|| format!("{user}:{password}").into_bytes());
         let auth = own.map(|own| ("digest".to_owned(), own));
-        let (connection, scope) = self.begin(self.options.auth.iter().cloned().chain(auth));
+        let auth = self.options.auth.iter().cloned().chain(auth);
         let mut opening = Opening {
             connector: self,
-            connection: Some(connection),
+            connection: Some(self.begin(auth)),
         };
         let (connection, id, timeout) = opening.session().await?;
         Ok(ServerSession {
@@ -135,13 +136,13 @@ impl ZookeeperConnector {
             id: SessionId(id),
             timeout,
             own_identity: identified.then(|| AuthId::digest(user, password)),
-            scope,
+            scope: self.scope.clone(),
             left_open: None,
         })
     }
 
     /// A connection to the present hosts, which follows if they are replaced.
-    fn begin(&self, auth: impl Iterator<Item = Credentials>) -> (Arc<Connection>, Scope) {
+    fn begin(&self, auth: impl Iterator<Item = Credentials>) -> Arc<Connection> {
         let mut listed = lock(&self.listed);
         let config = Config {
             hosts: listed.connect_string.hosts.clone(),
@@ -156,10 +157,7 @@ impl ZookeeperConnector {
         tokio::spawn(self.environment.task(driver.boxed()));
         let connection = Arc::new(connection);
         listed.session = Arc::downgrade(&connection);
-        (
-            connection,
-            self.options.scope(&listed.connect_string.chroot),
-        )
+        connection
     }
 }
 
@@ -256,6 +254,7 @@ impl Ensemble for ZookeeperEnsemble {
             }),
             network: environment.network(options)?,
             options: options.clone(),
+            scope: options.scope(&self.connect_string.chroot),
             obstacle: Mutex::default(),
             session_timeout: asked.unwrap_or(DEFAULT_TIMEOUT),
             own_credentials: [environment.random(), environment.random()]

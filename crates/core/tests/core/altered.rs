@@ -96,13 +96,12 @@ pub(crate) async fn with_lists(simulation: &Simulation, process: &str) -> (Sessi
 
 /// A reply that no server sends.
 pub(crate) fn answered(reply: Reply) -> RawReply {
-    let answer = Answer {
-        reply,
-        sent_at: Duration::ZERO,
-        answered_at: Duration::ZERO,
-        connection: Exchange::UNKNOWN_CONNECTION,
+    let exchange = Exchange {
+        sent: Duration::ZERO,
+        answered: Duration::ZERO,
+        connection: None,
     };
-    boxed_reply(ready(Ok((answer, None))))
+    boxed_reply(ready(Ok((Answer { reply, exchange }, None))))
 }
 
 /// A request without a reply.

@@ -27,7 +27,7 @@ fn list_for_the_creator_needs_credentials_of_the_user() {
 fn paths_are_below_the_chroot() {
     for (chroot, root, child) in [("/", "/", "/a"), ("/app", "/app", "/app/a")] {
         let scope = scope(chroot, MIN_LIMIT);
-        let path = |path, sequential| scope.path(path, sequential).ok();
+        let path = |path, sequential| scope.server_path(path, sequential).ok();
         assert_eq!(path("/", false).as_deref(), Some(root));
         assert_eq!(path("/a", false).as_deref(), Some(child));
         // The server appends a number.

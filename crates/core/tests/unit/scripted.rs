@@ -235,9 +235,9 @@ impl Scripted {
 
     /// Answers a request.
     fn send(&self, request: RequestBody) -> RawReply {
-        let (began, sent_at) = (self.clock.began, self.clock.began.elapsed());
+        let (began, sent) = (self.clock.began, self.clock.began.elapsed());
         let connection = self.connection();
-        lock(&self.sent).push((sent_at, request.clone()));
+        lock(&self.sent).push((sent, request.clone()));
         let stat = Stat {
             czxid: 1,
             mzxid: 1,
@@ -267,9 +267,11 @@ impl Scripted {
             answered.await;
             let answer = Answer {
                 reply: Reply::new(1, 1, body),
-                sent_at,
-                answered_at: began.elapsed(),
-                connection: connection.unwrap_or(Exchange::UNKNOWN_CONNECTION),
+                exchange: Exchange {
+                    sent,
+                    answered: began.elapsed(),
+                    connection,
+                },
             };
             Ok((answer, Some(pending().boxed())))
         })
