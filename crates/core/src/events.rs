@@ -4,12 +4,13 @@
 
 pub(crate) mod attempt;
 pub(crate) mod hold;
+pub(crate) mod keys;
 pub(crate) mod meter;
 
 use std::sync::Arc;
 
 #[cfg(feature = "metrics")]
-use self::meter::Keys;
+use self::keys::Keys;
 use crate::path::NodePath;
 
 pub(crate) const TARGET: &str = "zookeeper_recipes";

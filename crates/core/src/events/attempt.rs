@@ -9,7 +9,8 @@ use tracing::{Instrument, Span};
 
 use crate::error::Error;
 use crate::events::hold::HoldRecord;
-use crate::events::meter::{self, ATTEMPTS, FAILED, HANDOFF, WAITING};
+use crate::events::keys::{ATTEMPTS, FAILED, HANDOFF, WAITING};
+use crate::events::meter;
 use crate::events::{RecipeInfo, TARGET};
 use crate::hold_state::FencingToken;
 use crate::server::error::SessionEnd;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tracing::Span;
 
-use crate::events::meter::{self, ACQUIRED, HELD, HOLDING, LOST, RELEASED, WAITED};
+use crate::events::keys::{ACQUIRED, HELD, HOLDING, LOST, RELEASED, WAITED};
+use crate::events::meter;
 use crate::events::{RecipeInfo, TARGET};
 use crate::hold_state::{FencingToken, LossReason};
 use crate::path::last_segment;

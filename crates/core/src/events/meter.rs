@@ -1,9 +1,5 @@
 //! The metrics, reported to the recorder of the `metrics` facade if the feature `metrics` is on.
 
-#[cfg(feature = "metrics")]
-use std::collections::HashMap;
-#[cfg(feature = "metrics")]
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 #[cfg(feature = "metrics")]
@@ -11,54 +7,7 @@ use metrics::{Key, Label, Level, Metadata, with_recorder};
 
 use crate::events::RecipeInfo;
 #[cfg(feature = "metrics")]
-use crate::sync::{Mutex, lock};
-
-pub(crate) const ATTEMPTS: &str = "zookeeper_recipes_attempts_total";
-pub(crate) const WAITING: &str = "zookeeper_recipes_waiting";
-pub(crate) const FAILED: &str = "zookeeper_recipes_failed_total";
-pub(crate) const ACQUIRED: &str = "zookeeper_recipes_acquired_total";
-pub(crate) const HOLDING: &str = "zookeeper_recipes_holding";
-pub(crate) const WAITED: &str = "zookeeper_recipes_waited_seconds";
-pub(crate) const HANDOFF: &str = "zookeeper_recipes_handoff_seconds";
-pub(crate) const LOST: &str = "zookeeper_recipes_lost_total";
-pub(crate) const RELEASED: &str = "zookeeper_recipes_released_total";
-pub(crate) const HELD: &str = "zookeeper_recipes_held_seconds";
-pub(crate) const OPENED: &str = "zookeeper_recipes_session_opened_total";
-pub(crate) const RECONNECTS: &str = "zookeeper_recipes_session_reconnects_total";
-pub(crate) const EXPIRIES: &str = "zookeeper_recipes_session_expiries_total";
-pub(crate) const PROBES: &str = "zookeeper_recipes_session_probe_seconds";
-
-/// The metrics of a recipe: all others are those of a session, without labels.
-#[cfg(feature = "metrics")]
-const OF_RECIPE: [&str; 10] = [
-    ATTEMPTS, WAITING, FAILED, ACQUIRED, HOLDING, WAITED, HANDOFF, LOST, RELEASED, HELD,
-];
-
-/// The keys of a recipe's metrics, with their labels.
-#[cfg(feature = "metrics")]
-#[derive(Clone, Debug)]
-pub(crate) struct Keys(Arc<[Key; OF_RECIPE.len()]>);
-
-#[cfg(feature = "metrics")]
-impl Keys {
-    /// The keys of the recipes of this kind and this name, which share them.
-    ///
-    /// They are kept for good, as a recorder keeps what was reported under them.
-    pub(crate) fn of(recipe: &'static str, name: &Arc<str>) -> Keys {
-        type Made = HashMap<(&'static str, Arc<str>), Keys>;
-        static MADE: LazyLock<Mutex<Made>> = LazyLock::new(Mutex::default);
-        let mut made = lock(&MADE);
-        let keys = made.entry((recipe, name.clone())).or_insert_with(|| {
-            let keys = OF_RECIPE.map(|metric| {
-                let recipe = Label::from_static_parts("recipe", recipe);
-                let labels = vec![recipe, Label::new("name", name.clone())];
-                Key::from_parts(metric, labels)
-            });
-            Keys(Arc::new(keys))
-        });
-        keys.clone()
-    }
-}
+use crate::events::keys::*;
 
 /// Counts an event. `label` is a label of its own.
 pub(crate) fn count(
@@ -103,8 +52,7 @@ static METADATA: Metadata<'static> =
 /// Finds the key of a metric of a recipe, or of a session.
 #[cfg(feature = "metrics")]
 fn with_key(name: &'static str, info: Option<&RecipeInfo>, work: impl FnOnce(&Key)) {
-    let mut keys = info.into_iter().flat_map(|info| info.keys.0.iter());
-    match keys.find(|key| key.name() == name) {
+    match info.and_then(|info| info.keys.get(name)) {
         Some(key) => work(key),
         None => work(&Key::from_static_name(name)),
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::events::TARGET;
-use crate::events::meter::{self, PROBES, RECONNECTS};
+use crate::events::keys::{PROBES, RECONNECTS};
+use crate::events::meter;
 use crate::hold::open_session::OpenSession;
 use crate::live::live_session::Status;
 use crate::server::ensemble::{ConnectionState, Exchange, Pending, ServerSession};

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::events::TARGET;
-use crate::events::meter::{self, EXPIRIES, OPENED};
+use crate::events::keys::{EXPIRIES, OPENED};
+use crate::events::meter;
 use crate::hold::open_session::OpenSession;
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
