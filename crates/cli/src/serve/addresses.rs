@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{Session, SessionId};
-use zookeeper_recipes_overview::Overview;
+use zookeeper_recipes_core::Session;
+use zookeeper_recipes_overview::{Overview, SessionStatus};
 
 use crate::connecting::Connection;
 use crate::failure::Failure;
@@ -41,10 +41,9 @@ impl<'s> Addresses<'s> {
         &mut self,
         overview: &Overview,
     ) -> Result<Arc<HashMap<i64, String>>, Failure> {
-        let contenders = overview.queues().iter().flat_map(|it| it.contenders());
-        let mut sessions = contenders.map(|it| it.session_id);
-        let is_unknown = |id: SessionId| id.0 != 0 && !self.known.contains_key(&id.0);
-        let pause = match !self.known.is_empty() && sessions.any(is_unknown) {
+        let sessions = overview.sessions();
+        let is_known = |it: &SessionStatus| self.known.contains_key(&it.session_id.0);
+        let pause = match !self.known.is_empty() && !sessions.iter().all(is_known) {
             true => PAUSE,
             false => LONG_PAUSE,
         };

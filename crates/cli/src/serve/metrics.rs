@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::snapshot::Snapshot;
 use crate::queue::{Sort, Summary, elapsed, milliseconds, now};
 
@@ -83,7 +81,7 @@ impl Snapshot {
     }
 
     fn looks(&self, text: &mut Text) {
-        let age = Instant::now().saturating_duration_since(self.live.looked_at);
+        let age = self.live.age();
         let help = "The age of what is shown.";
         text.gauge("zkr_look_age_seconds", help, age.as_secs_f64());
         let name = "zkr_look_failures_total";
@@ -114,7 +112,7 @@ impl Snapshot {
 
     fn kinds(&self, text: &mut Text, now: i64) {
         let mut kinds: BTreeMap<String, OfKind> = BTreeMap::new();
-        for summary in &self.summaries {
+        for summary in self.summaries() {
             let kind = kinds.entry(summary.kind.to_string()).or_default();
             kind.queues += 1;
             kind.holders += summary.holders.unwrap_or_default();
@@ -155,7 +153,7 @@ impl Snapshot {
     }
 
     fn paths(&self, text: &mut Text, now: i64, paths: usize) {
-        let mut worst = self.summaries.clone();
+        let mut worst = self.summaries().to_vec();
         Sort::Trouble.order(&mut worst);
         worst.truncate(paths);
         type Value = fn(&Summary, i64) -> f64;

@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::stream;
 use ring::digest::{SHA256, digest};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::Instant;
+use tokio::task::spawn_blocking;
 use zookeeper_recipes_http::{Deadline, Refused, streamed};
 
 use super::events::Listener;
@@ -134,8 +134,7 @@ async fn page() -> Response {
 
 /// Ready if the last look is recent.
 async fn ready(State(served): State<Served>) -> Result<&'static str, Refused> {
-    let looked_at = served.snapshot().live.looked_at;
-    let age = Instant::now().saturating_duration_since(looked_at);
+    let age = served.snapshot().live.age();
     if age > served.oldest {
         let why = format!("The last look is {} seconds old.", age.as_secs());
         return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why));
@@ -190,8 +189,12 @@ async fn queue(
 async fn sessions(
     State(served): State<Served>,
     Extension(deadline): Extension<Deadline>,
-) -> Response {
-    json(deadline, served.snapshot().sessions().to_string())
+) -> Result<Response, Refused> {
+    let snapshot = served.snapshot();
+    // It takes a while for many queues, in which others are answered.
+    let sessions = spawn_blocking(move || snapshot.sessions().to_string()).await;
+    let failed = |_| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "No sessions are known.");
+    Ok(json(deadline, sessions.map_err(failed)?))
 }
 
 async fn metrics(State(served): State<Served>) -> Response {

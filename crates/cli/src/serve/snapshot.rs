@@ -6,21 +6,25 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use zookeeper_recipes_overview::{LiveOverview, Overview, QueueKind, QueueStatus, SessionId};
 
 use crate::look::notes;
 use crate::queue::{Row, Summary, circle_json, json_of, now};
 
-/// One look with the addresses of the clients, and the row of each queue as JSON.
-///
-/// A row has times and no ages, so that it is equal in two looks if nothing has changed.
+/// One look with the addresses of the clients.
 pub(crate) struct Snapshot {
     pub(super) live: LiveOverview,
-    pub(super) addresses: Arc<HashMap<i64, String>>,
-    pub(super) is_redacted: bool,
+    addresses: Arc<HashMap<i64, String>>,
+    is_redacted: bool,
+    shown: Arc<Shown>,
+}
+
+/// What is shown of an overview. Looks that have found no change share it.
+struct Shown {
     /// In the order of their paths, as the rows are.
-    pub(super) summaries: Vec<Summary>,
+    summaries: Vec<Summary>,
+    /// The row of each queue as JSON. It has times and no ages, so that it is equal in two looks if
+    /// nothing has changed.
     rows: Vec<String>,
     /// What concerns no single queue, without the end of the object.
     head: String,
@@ -46,41 +50,31 @@ struct QueueRow<'s> {
 }
 
 impl Snapshot {
+    /// What a look has shown, with these addresses. `before` is the snapshot of an earlier one.
     pub(crate) fn new(
         live: LiveOverview,
         addresses: Arc<HashMap<i64, String>>,
         is_redacted: bool,
+        before: Option<&Snapshot>,
     ) -> Snapshot {
-        let summaries = Summary::of_all(&live.overview);
-        let row = |summary: &Summary| {
-            let shows_holder = !is_redacted || summary.kind == QueueKind::Group;
-            let row = QueueRow {
-                path: &summary.path,
-                kind: summary.kind_text(),
-                holder: shows_holder.then_some(&summary.holder),
-                holders: summary.holders,
-                contenders: summary.contenders,
-                waiting: summary.waiting,
-                held_since_ms: summary.held_since,
-                waits_since_ms: summary.waits_since,
-                marks: summary.mark_texts().collect(),
-                in_circle: summary.is_in_circle,
-                trouble: summary.trouble() as u8,
-                trouble_since_ms: summary.troubling_wait(),
-            };
-            // Its maps have no keys but texts, so that it can always be written.
-            serde_json::to_string(&row).unwrap_or_default()
+        let is_same = |before: &&Snapshot| {
+            Arc::ptr_eq(&before.live.overview, &live.overview)
+                && Arc::ptr_eq(&before.addresses, &addresses)
         };
-        let mut snapshot = Snapshot {
-            rows: summaries.iter().map(row).collect(),
-            summaries,
+        let shown = match before.filter(is_same) {
+            Some(before) => Arc::clone(&before.shown),
+            None => Arc::new(Shown::new(&live.overview, &addresses, is_redacted)),
+        };
+        Snapshot {
+            live,
             addresses,
             is_redacted,
-            head: String::new(),
-            live,
-        };
-        snapshot.head = snapshot.head();
-        snapshot
+            shown,
+        }
+    }
+
+    pub(super) fn summaries(&self) -> &[Summary] {
+        &self.shown.summaries
     }
 
     pub(super) fn overview(&self) -> &Overview {
@@ -91,39 +85,20 @@ impl Snapshot {
         self.addresses.get(&session.0).cloned()
     }
 
-    fn head(&self) -> String {
-        let overview = self.overview();
-        let address = |session| self.address(session);
-        let mut circles: Value = overview
-            .circles()
-            .iter()
-            .map(|circle| circle_json(circle, &address))
-            .collect();
-        if self.is_redacted {
-            hide_owners(&mut circles);
-        }
-        let head = json!({
-            "path": overview.path(),
-            "exists": overview.exists(),
-            "redacted": self.is_redacted,
-            "circles": circles,
-            "notes": notes(overview),
-        });
-        let mut head = head.to_string();
-        head.pop();
-        head
-    }
-
     /// All queues and circles.
     pub(super) fn json(&self) -> String {
-        self.with_rows(true, self.rows.iter(), &[])
+        self.with_rows(true, self.shown.rows.iter(), &[])
     }
 
     /// What this look has changed since another one: all of the head, and the rows that differ.
     pub(super) fn changes_since(&self, before: &Snapshot) -> String {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        if Arc::ptr_eq(&self.shown, &before.shown) {
+            return self.with_rows(false, [].iter(), &[]);
+        }
+        let before = &before.shown;
         let mut old = before.summaries.iter().zip(&before.rows).peekable();
-        for (summary, row) in self.summaries.iter().zip(&self.rows) {
+        for (summary, row) in self.shown.summaries.iter().zip(&self.shown.rows) {
             loop {
                 let order = old.peek().map(|(it, _)| it.path.cmp(&summary.path));
                 match order {
@@ -151,11 +126,10 @@ impl Snapshot {
         rows: impl Iterator<Item = &'r String>,
         gone: &[&str],
     ) -> String {
-        let mut text = self.head.clone();
-        let since_look = Instant::now().saturating_duration_since(self.live.looked_at);
+        let mut text = self.shown.head.clone();
         let look = json!({
             "now_ms": now(),
-            "age_ms": u64::try_from(since_look.as_millis()).unwrap_or(u64::MAX),
+            "age_ms": u64::try_from(self.live.age().as_millis()).unwrap_or(u64::MAX),
             "failures": self.live.failures,
             "error": self.live.error.as_ref().map(ToString::to_string),
         });
@@ -196,6 +170,52 @@ impl Snapshot {
             }
         }
         rows
+    }
+}
+
+impl Shown {
+    fn new(overview: &Overview, addresses: &HashMap<i64, String>, is_redacted: bool) -> Shown {
+        let summaries = Summary::of_all(overview);
+        let row = |summary: &Summary| {
+            let shows_holder = !is_redacted || summary.kind == QueueKind::Group;
+            let row = QueueRow {
+                path: &summary.path,
+                kind: summary.kind_text(),
+                holder: shows_holder.then_some(&summary.holder),
+                holders: summary.holders,
+                contenders: summary.contenders,
+                waiting: summary.waiting,
+                held_since_ms: summary.held_since,
+                waits_since_ms: summary.waits_since,
+                marks: summary.mark_texts().collect(),
+                in_circle: summary.is_in_circle,
+                trouble: summary.trouble() as u8,
+                trouble_since_ms: summary.troubling_wait(),
+            };
+            // Its maps have no keys but texts, so that it can always be written.
+            serde_json::to_string(&row).unwrap_or_default()
+        };
+        let rows = summaries.iter().map(row).collect();
+        let address = |session: SessionId| addresses.get(&session.0).cloned();
+        let circles = overview.circles().iter();
+        let mut circles: Value = circles.map(|it| circle_json(it, &address)).collect();
+        if is_redacted {
+            hide_owners(&mut circles);
+        }
+        let head = json!({
+            "path": overview.path(),
+            "exists": overview.exists(),
+            "redacted": is_redacted,
+            "circles": circles,
+            "notes": notes(overview),
+        });
+        let mut head = head.to_string();
+        head.pop();
+        Shown {
+            summaries,
+            rows,
+            head,
+        }
     }
 }
 

@@ -20,11 +20,13 @@ pub(crate) async fn snapshot(
     live: &mut watch::Receiver<LiveOverview>,
     addresses: &mut Addresses<'_>,
     is_redacted: bool,
+    before: Option<Arc<Snapshot>>,
 ) -> Result<Arc<Snapshot>, Failure> {
     let last = live.borrow_and_update().clone();
     let addresses = addresses.of(&last.overview).await?;
     // It takes a while for many queues, in which others are answered.
-    let built = spawn_blocking(move || Snapshot::new(last, addresses, is_redacted)).await;
+    let build = move || Snapshot::new(last, addresses, is_redacted, before.as_deref());
+    let built = spawn_blocking(build).await;
     let built = built.map_err(|error| Failure::internal("cannot show a look", error))?;
     Ok(Arc::new(built))
 }
@@ -40,7 +42,9 @@ pub(crate) async fn follow(
         if live.changed().await.is_err() {
             return Ok(());
         }
-        sender.send_replace(snapshot(&mut live, &mut addresses, is_redacted).await?);
+        let before = Some(Arc::clone(&sender.borrow()));
+        let next = snapshot(&mut live, &mut addresses, is_redacted, before).await?;
+        sender.send_replace(next);
         sleep(PAUSE).await;
     }
 }

@@ -111,7 +111,7 @@ impl Serve {
         let address = address.map_err(|error| Failure::internal("cannot listen", error))?;
         let mut live = Overview::watch(session, &self.prefix, self.interval).await?;
         let mut addresses = Addresses::new(session, connection);
-        let first = snapshot(&mut live, &mut addresses, self.redact).await?;
+        let first = snapshot(&mut live, &mut addresses, self.redact, None).await?;
         let (sender, snapshots) = watch::channel(first);
         let (ends, ending) = watch::channel(false);
         let oldest = OLDEST.max(self.interval * 3);

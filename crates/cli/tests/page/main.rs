@@ -294,11 +294,11 @@ async fn ten_thousand_queues_are_drawn_at_once() {
         "only rows in sight are elements: {elements}"
     );
     let size =
-        number(browser.value("(async () => (await (await ask('/api/overview')).text()).length)()"));
+        number(browser.value("(async () => (await (await ask('api/overview')).text()).length)()"));
     // Parses the whole overview, sorts it and lays it out.
     let draw = number(browser.value(
         "(async () => {\
-           const text = await (await ask('/api/overview')).text();\
+           const text = await (await ask('api/overview')).text();\
            const began = performance.now();\
            take(JSON.parse(text));\
            document.body.offsetHeight;\
