@@ -25,7 +25,7 @@ pub mod process;
 pub mod progress;
 pub mod report;
 mod testbed;
-mod threads;
+pub mod threads;
 pub mod way;
 pub mod wire;
 

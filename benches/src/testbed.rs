@@ -43,9 +43,19 @@ impl Testbed {
 
     /// Starts this many servers as one ensemble, with these options and those of a bench.
     pub fn of(servers: usize, options: ServerOptions) -> Testbed {
+        Testbed::with_options(servers, as_in_production(options))
+    }
+
+    /// Starts one server with a heap for many znodes.
+    pub fn with_heap(mebibytes: u32) -> Testbed {
+        let options = as_in_production(ServerOptions::new());
+        Testbed::with_options(1, options.heap_mebibytes(mebibytes))
+    }
+
+    fn with_options(servers: usize, options: ServerOptions) -> Testbed {
         let runtime = Runtime::new().expect("a tokio runtime");
         let ensemble = runtime
-            .block_on(Ensemble::start(servers, as_in_production(options)))
+            .block_on(Ensemble::start(servers, options))
             .unwrap_or_else(|error| panic!("a bench needs a ZooKeeper server: {error}"));
         Testbed {
             runtime,

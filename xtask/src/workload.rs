@@ -31,6 +31,10 @@ pub(crate) enum Bench {
     /// restart. Compared with kazoo's `SetPartitioner`.
     #[command(disable_help_flag = true)]
     Assignment(Arguments),
+    /// The overview of up to 100,000 queues: a look, what keeps it up to date, its memory, and what a
+    /// contended lock loses beside it.
+    #[command(disable_help_flag = true)]
+    Overview(Arguments),
 }
 
 /// What a program needs beside Rust.
@@ -49,6 +53,7 @@ pub(crate) fn bench(bench: &Bench) -> anyhow::Result<()> {
         Bench::Peers(arguments) => ("peers", arguments, Needs::Peers),
         Bench::Sessions(arguments) => ("sessions", arguments, Needs::Peers),
         Bench::Assignment(arguments) => ("assignment", arguments, Needs::Peers),
+        Bench::Overview(arguments) => ("overview", arguments, Needs::Servers),
     };
     run("benches", program, &["--release"], arguments, needs)
 }

@@ -148,6 +148,29 @@ fn is_available(suite: &str, library: &str) -> bool {
 }
 
 #[test]
+fn overview_that_is_kept_up_to_date_lists_nothing_again() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    run(env!("CARGO_BIN_EXE_overview"), &[], directory.path())?;
+    let read = |name: &str| rows(&directory.path().join(name));
+    let looks = read("overview-looks.csv")?;
+    let look = looks.first().ok_or("no look")?;
+    assert!(
+        figure(look, "requests")? >= figure(look, "queues")?,
+        "{look:?}"
+    );
+    let follows = read("overview-follows.csv")?;
+    let follow = follows.first().ok_or("nothing is kept up to date")?;
+    assert_eq!(figure(follow, "at rest: requests/s")?, 0.0, "{follow:?}");
+    let [handoffs, requests, events] =
+        ["handoffs/s", "under load: requests/s", "notifications/s"].map(|it| figure(follow, it));
+    let (handoffs, requests, events) = (handoffs?, requests?, events?);
+    assert!(handoffs > 10.0 && events > handoffs, "{follow:?}");
+    assert!(requests < handoffs / 5.0, "{follow:?}");
+    assert_eq!(read("overview-effect.csv")?.len(), 3);
+    Ok(())
+}
+
+#[test]
 fn assignment_moves_only_what_it_must() -> Outcome {
     let directory = tempfile::tempdir()?;
     run(env!("CARGO_BIN_EXE_assignment"), &[], directory.path())?;
