@@ -10,7 +10,8 @@ use zookeeper_recipes_protocol::{
 
 use crate::error::{DisconnectReason, End, RequestError};
 use crate::session::machine::{
-    Answer, Exchange, Machine, OWN_XID, Output, Phase, Recipient, WatchedRead, only_reads,
+    Answer, Exchange, Machine, OWN_XID, Output, Phase, ReadWatch, Recipient, WatchedRead,
+    only_reads,
 };
 use crate::session::pauses::longest_pause;
 use crate::session::timing::Timing;
@@ -270,12 +271,24 @@ impl<R, W> Machine<R, W> {
         unsupported.answered(asked.opcode, header.error, now);
         match asked.to {
             Recipient::Caller(caller, watch) => {
-                if let Some((read, id)) = watch {
+                let mut uncovered = None;
+                if let Some(ReadWatch {
+                    read,
+                    id,
+                    covered_over,
+                }) = watch
+                {
                     match read.kind_set(header.error) {
                         Some(kind) if !self.watches.set(&id, kind) => {
                             self.remove_watch(now, &id.path, kind.table());
                         }
-                        Some(_) if reply.is_ok() => {}
+                        Some(_) if reply.is_ok() => {
+                            let is_covered =
+                                |over| over == self.connection && self.trees.is_set(&id.path);
+                            if !covered_over.is_none_or(is_covered) {
+                                uncovered = self.watches.take_one(&id);
+                            }
+                        }
                         _ => self.unwatch(now, &id),
                     }
                 }
@@ -286,6 +299,9 @@ impl<R, W> Machine<R, W> {
                 };
                 let answer = reply.map(|reply| Answer { reply, exchange });
                 self.yields(Output::Answered(caller, answer));
+                if let Some(watch) = uncovered {
+                    self.yields(Output::Watched(watch, WatchEvent::Unwatched));
+                }
             }
             Recipient::Tree(path) => self.tree_watched(now, &path, header.error),
             Recipient::Nobody => {}

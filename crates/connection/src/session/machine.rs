@@ -147,10 +147,19 @@ pub enum Output<R, W> {
     State(State),
 }
 
+/// The watch that a read may set.
+pub(crate) struct ReadWatch {
+    pub(crate) read: WatchedRead,
+    pub(crate) id: WatchId,
+    /// The number of the connection whose recursive watch of the path has the events, too. The read
+    /// sets no watch at the server then.
+    pub(crate) covered_over: Option<u64>,
+}
+
 /// Where the reply of a request goes.
 pub(crate) enum Recipient<R> {
     /// To a caller, whose read may set this watch.
-    Caller(R, Option<(WatchedRead, WatchId)>),
+    Caller(R, Option<ReadWatch>),
     /// Nobody waits for the reply to the removal of a watch.
     Nobody,
     /// To the readers of the watch of this tree.
@@ -343,23 +352,28 @@ impl<R, W> Machine<R, W> {
         caller: R,
         watch: W,
     ) -> WatchId {
-        let request = ReadRequest::new(path, true);
+        let path = path.into();
         let table = match read {
             WatchedRead::Data | WatchedRead::Exists => WatcherType::Data,
             WatchedRead::Children => WatcherType::Children,
         };
+        let is_covered = table == WatcherType::Data
+            && matches!(self.phase, Phase::Up)
+            && self.trees.is_set(&path);
+        let request = ReadRequest::new(path, !is_covered);
         let id = self.watches.ask(&request.path, table, watch);
         let body = match read {
             WatchedRead::Data => RequestBody::GetData(request),
             WatchedRead::Exists => RequestBody::Exists(request),
             WatchedRead::Children => RequestBody::GetChildren(request),
         };
-        self.ask(
-            now,
-            body,
-            Recipient::Caller(caller, Some((read, id.clone()))),
-        );
-        if table == WatcherType::Data {
+        let watch = ReadWatch {
+            read,
+            id: id.clone(),
+            covered_over: is_covered.then_some(self.connection),
+        };
+        self.ask(now, body, Recipient::Caller(caller, Some(watch)));
+        if table == WatcherType::Data && !is_covered {
             self.put_tree_back(now, &id.path);
         }
         id
@@ -425,8 +439,8 @@ impl<R, W> Machine<R, W> {
             Recipient::Nobody | Recipient::Closing => true,
         });
         for asked in unwanted {
-            if let Recipient::Caller(_, Some((_, id))) = asked.to {
-                self.watches.forget(&id);
+            if let Recipient::Caller(_, Some(watch)) = asked.to {
+                self.watches.forget(&watch.id);
             }
         }
     }
@@ -485,8 +499,8 @@ impl<R, W> Machine<R, W> {
     pub(crate) fn unanswered(&mut self, to: Recipient<R>, error: RequestError) {
         match (to, error) {
             (Recipient::Caller(caller, watch), error) => {
-                if let Some((_, id)) = watch {
-                    self.watches.forget(&id);
+                if let Some(watch) = watch {
+                    self.watches.forget(&watch.id);
                 }
                 self.yields(Output::Answered(caller, Err(error)));
             }

@@ -65,7 +65,7 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// A read is sent that sets a watch of data.
+    /// A read is sent that sets a watch of data, before a tree of the same path is known to be set.
     ///
     /// On servers before 3.9 it replaces the recursive watch of the same path (ZOOKEEPER-4466). Put
     /// back, that one sends the events of both.
@@ -78,14 +78,22 @@ impl<R, W> Machine<R, W> {
     /// The answer to the request for a watch of a tree.
     pub(crate) fn tree_watched(&mut self, now: Duration, path: &str, error: ErrorCode) {
         self.trees.breaks = 0;
-        if error != ErrorCode::Ok {
-            return self.end_tree(path, &RequestError::Refused(error));
-        }
-        self.trees.set(path);
-        self.wake();
         // On servers before 3.9 it has replaced the watches of the children of the same path.
-        let children = self.watches.take_set(path, WatchKind::Children);
-        for watch in children {
+        // Without it, nothing may cover the watches of data.
+        let lost: &[WatchKind] = match error {
+            ErrorCode::Ok => &[WatchKind::Children],
+            _ => &[WatchKind::Data, WatchKind::Absent],
+        };
+        match error {
+            ErrorCode::Ok => self.trees.set(path),
+            _ => self.trees.end(path, &RequestError::Refused(error)),
+        }
+        self.wake();
+        let lost = lost.iter();
+        let lost: Vec<W> = lost
+            .flat_map(|kind| self.watches.take_set(path, *kind))
+            .collect();
+        for watch in lost {
             self.yields(Output::Watched(watch, WatchEvent::Unwatched));
         }
         self.remove_tree(now, path);

@@ -125,6 +125,12 @@ impl Trees {
         self.of(path).next().is_some()
     }
 
+    /// True if a server has set the watch over the present connection, and somebody reads it.
+    pub(crate) fn is_set(&self, path: &str) -> bool {
+        let mut all = self.readers.iter();
+        all.any(|(id, reader)| reader.is_set && *id.path == *path)
+    }
+
     /// A server has set the watch.
     pub(crate) fn set(&mut self, path: &str) {
         let mut woken = Vec::new();

@@ -154,6 +154,12 @@ impl<W> Watches<W> {
         taken
     }
 
+    /// Takes this watch.
+    pub(crate) fn take_one(&mut self, id: &WatchId) -> Option<W> {
+        let is_it = |watch: &Watch<W>| watch.number == id.number;
+        self.take(&id.path, is_it).pop().map(|watch| watch.to)
+    }
+
     /// Takes the watches of a path and kind that are set.
     pub(crate) fn take_set(&mut self, path: &str, kind: WatchKind) -> Vec<W> {
         let taken = self.take(path, |watch| watch.set == Some(kind));

@@ -293,10 +293,10 @@ pub(crate) fn keep_their_promises(mut world: World, steps: impl IntoIterator<Ite
             assert!(!world.seen.contains_key(&watch));
         } else if must_have_fired(&world, watch) {
             // A session gives up watches at which each connection breaks.
-            // A watch of its tree replaces a watch of children.
-            let (read, path, _) = &world.watches[&watch];
-            let may_be_unwatched = known.broken + 1 >= MAX_WATCH_BREAKS
-                || *read == WatchedRead::Children && known.were_trees.contains(&**path);
+            // A watch of its tree replaces a watch of children, or covers one of data.
+            let (_, path, _) = &world.watches[&watch];
+            let may_be_unwatched =
+                known.broken + 1 >= MAX_WATCH_BREAKS || known.were_trees.contains(&**path);
             let seen = &world.seen[&watch];
             assert!(
                 matches!(seen[..], [WatchEvent::Fired(_)])

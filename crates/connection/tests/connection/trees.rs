@@ -200,6 +200,7 @@ fn watches_of_one_path_and_of_its_tree_do_not_replace_each_other() {
     let mut world = World::connected();
     let children = world.watch(WatchedRead::Children, "/");
     let tree = world.watch_tree("/");
+    let early = world.watch(WatchedRead::Data, "/");
     let later = world.watch(WatchedRead::Children, "/");
     world.settle();
     assert_eq!(world.seen[&children], [WatchEvent::Unwatched]);
@@ -210,17 +211,23 @@ fn watches_of_one_path_and_of_its_tree_do_not_replace_each_other() {
     world.settle();
     world.unwatch(gone);
     world.settle();
+    // Else a caller that reads both again once one watch ends would do so for ever.
+    assert!(!world.seen.contains_key(&later));
     world.change("/a", EventType::NodeCreated);
     world.settle();
     assert_eq!(world.tree_events(&tree), [TreeEvent::Missed, created("/a")]);
-    assert_eq!(world.seen[&later], [WatchEvent::Unwatched]);
+    let event = WatchEvent::Fired(EventType::NodeChildrenChanged);
+    assert_eq!(world.seen[&later], [event]);
     // The watch of data is fired by the event of the tree, though nobody reads that one now.
     world.machine.unwatch_tree(world.now, &tree);
     world.settle();
     world.change("/", EventType::NodeDataChanged);
     world.settle();
     let event = WatchEvent::Fired(EventType::NodeDataChanged);
-    assert_eq!(world.seen[&data], [event]);
+    assert_eq!(
+        (&*world.seen[&early], &*world.seen[&data]),
+        (&[event][..], &[event][..])
+    );
     assert_eq!(world.watched_by_server(), 0);
 }
 
@@ -290,4 +297,37 @@ fn tree_that_nobody_reads_is_removed_when_the_last_watch_of_its_path_is_given_up
         world.settle();
         assert_eq!(world.watched_by_server(), 0, "{path}");
     }
+}
+
+#[test]
+fn watch_of_data_that_a_tree_covers_survives_a_reconnect_or_its_caller_knows_it() {
+    let mut world = World::connected();
+    let _tree = world.watch_tree("/");
+    world.settle();
+    let set = world.watch(WatchedRead::Data, "/");
+    world.settle();
+    let unsent = world.watch(WatchedRead::Data, "/");
+    world.break_connection();
+    world.until(World::is_connected);
+    world.settle();
+    assert_eq!(world.seen[&unsent], [WatchEvent::Unwatched]);
+    world.change("/", EventType::NodeDataChanged);
+    world.settle();
+    let event = WatchEvent::Fired(EventType::NodeDataChanged);
+    assert_eq!(world.seen[&set], [event]);
+}
+
+#[test]
+fn watch_of_data_that_a_tree_covers_ends_with_the_tree_that_is_refused() {
+    let mut world = World::connected();
+    let _tree = world.watch_tree("/");
+    world.settle();
+    let set = world.watch(WatchedRead::Data, "/");
+    world.settle();
+    world.ensemble.conduct.refuses_trees = Some(ErrorCode::ThrottledOp);
+    world.watch_tree("/");
+    let next = world.watch(WatchedRead::Data, "/");
+    world.settle();
+    assert_eq!(world.seen[&set], [WatchEvent::Unwatched]);
+    assert!(world.answers[&next][0].is_err());
 }
