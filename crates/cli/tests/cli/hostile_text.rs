@@ -3,10 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_client::Client;
 use zookeeper_recipes_suite::create;
 
-use crate::support::{Stage, run};
+use crate::support::{CURATOR, Stage, queue_as, run};
 
 /// Sets the title, clears the screen (also by a single letter), and turns the writing around.
 const HOSTILE: &str = "a\x1b]0;title\x07\u{9b}2J\u{202e}b\x7f\rc";
@@ -25,10 +25,8 @@ async fn data_of_a_contender_reaches_no_terminal() {
     let stage = Stage::new();
     let client = Client::connect(&stage.connect).await.expect("it connects");
     create(&client, "/leader").await;
-    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    let path = "/leader/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-latch-";
-    let created = client.create(path, HOSTILE.as_bytes(), &options).await;
-    created.expect("a candidate");
+    let candidate = format!("{CURATOR}latch-");
+    queue_as(&client, "/leader", &candidate, HOSTILE).await;
     for verb in ["who", "leader"] {
         for options in ["", "--json"] {
             let shown = stage.run(format!("{verb} /leader {options}")).await;
@@ -39,8 +37,7 @@ async fn data_of_a_contender_reaches_no_terminal() {
     let object = stage.run("leader /leader --json").await.json();
     assert_eq!(object["id"], HOSTILE, "a program reads what was written");
     for data in [&[0xff, 0xfe][..], &[b'x'; 100]] {
-        let queued = client.create(path, data, &options).await;
-        queued.expect("a candidate");
+        queue_as(&client, "/leader", &candidate, data).await;
     }
     let who = stage.run("who /leader").await;
     who.shows(["  (2 bytes)  "]);

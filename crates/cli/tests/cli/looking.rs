@@ -13,19 +13,10 @@ use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::Operation;
 
 use crate::support::{
-    Printed, SHORT_SESSION, Stage, contains, ended, line_in, run, runs, start_in,
+    CURATOR, Printed, SHORT_SESSION, Stage, contains, ended, line_in, queue_as, run, runs, start_in,
 };
 
-/// Adds a contender as a client in any language does.
-async fn queue(client: &Client, directory: &str, prefix: &str, data: &str) {
-    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    let path = format!("{directory}/{prefix}");
-    let created = client.create(&path, data.as_bytes(), &options).await;
-    created.expect("a contender queues");
-}
-
-/// The unique part of a contender's name, in Curator's form and in kazoo's.
-const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
+/// The unique part of a contender's name, in kazoo's form.
 const KAZOO: &str = "0123456789abcdef0123456789abcdef";
 
 /// The columns of the rows of a table: state, kind and owner.
@@ -52,7 +43,7 @@ async fn a_thousand_contenders_are_one_list_and_one_screen() {
     let client = administrator(&stage.connect).await;
     create(&client, "/lock").await;
     let prefix = format!("{CURATOR}lock-");
-    join_all((0..1000).map(|_| queue(&client, "/lock", &prefix, "10.0.0.7"))).await;
+    join_all((0..1000).map(|_| queue_as(&client, "/lock", &prefix, "10.0.0.7"))).await;
     let who = run(&proxy.connect_string(), "who /lock").await;
     assert_eq!(who.code, Some(0), "{who:?}");
     let lines: Vec<&str> = who.stdout.lines().collect();
@@ -80,9 +71,9 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
     for directory in ["/lock", "/rw", "/leader", "/leases"] {
         create(&client, directory).await;
     }
-    queue(&client, "/lock", &format!("{KAZOO}__lock__"), "host-a").await;
-    queue(&client, "/lock", &format!("{CURATOR}lock-"), "10.0.0.7").await;
-    queue(&client, "/lock", "config", "no contender").await;
+    queue_as(&client, "/lock", &format!("{KAZOO}__lock__"), "host-a").await;
+    queue_as(&client, "/lock", &format!("{CURATOR}lock-"), "10.0.0.7").await;
+    queue_as(&client, "/lock", "config", "no contender").await;
     let waiter = stage.start("lock /lock -- sh -c true");
     stage.queue("/lock", 4).await;
     let who = stage.run("who /lock").await;
@@ -100,10 +91,10 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
         ("__WRIT__", "c"),
         ("__READ__", "d"),
     ] {
-        queue(&client, "/rw", &format!("{CURATOR}{label}"), owner).await;
+        queue_as(&client, "/rw", &format!("{CURATOR}{label}"), owner).await;
     }
-    queue(&client, "/rw", &format!("{KAZOO}__rlock__"), "e").await;
-    queue(&client, "/rw", &format!("{KAZOO}__lock__"), "f").await;
+    queue_as(&client, "/rw", &format!("{KAZOO}__rlock__"), "e").await;
+    queue_as(&client, "/rw", &format!("{KAZOO}__lock__"), "f").await;
     let who = stage.run("who /rw").await;
     who.begins("/rw: read/write lock, 2 hold, 4 wait\n");
     let expected = [
@@ -116,8 +107,8 @@ async fn contenders_of_any_client_and_recipe_are_recognised() {
     ];
     assert_eq!(rows(&who.stdout), expected);
 
-    queue(&client, "/leader", &format!("{CURATOR}latch-"), "node-1").await;
-    queue(&client, "/leases", &format!("{CURATOR}lease-"), "a").await;
+    queue_as(&client, "/leader", &format!("{CURATOR}latch-"), "node-1").await;
+    queue_as(&client, "/leases", &format!("{CURATOR}lease-"), "a").await;
     let who = stage.run("who /leader").await;
     assert_eq!(rows(&who.stdout), ["holds|lead|node-1"]);
     let who = stage.run("who /leases").await;
@@ -180,7 +171,7 @@ async fn semaphore_with_fewer_permits_than_are_held_shows_who_may_hold() {
     // 1, so that nobody fits who does not hold from before.
     stage.run("resize /exports 1").await;
     let client = Client::connect(&stage.connect).await.expect("it connects");
-    queue(&client, "/exports", &format!("{CURATOR}permit-1-"), "later").await;
+    queue_as(&client, "/exports", &format!("{CURATOR}permit-1-"), "later").await;
     let (text, seen) = states().await;
     let unknown = "holds or waits";
     assert_eq!(seen, [unknown, unknown, unknown, unknown, "waits for 4"]);
@@ -248,7 +239,7 @@ async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
     let stage = Stage::new();
     let _holder = stage.holder("/lock").await;
     let client = Client::connect(&stage.connect).await.expect("it serves");
-    queue(&client, "/lock", &format!("{CURATOR}latch-"), "node-1").await;
+    queue_as(&client, "/lock", &format!("{CURATOR}latch-"), "node-1").await;
     create(&client, "/lock/note").await;
     let who = stage.run("who /lock").await;
     let unknown = "warning: note is not a contender";
@@ -310,7 +301,7 @@ async fn leader_is_shown_and_followed() {
     shown.begins("node-7 leads: token ");
     // A latch of Curator's is behind our leader.
     let client = Client::connect(&stage.connect).await.expect("it connects");
-    queue(&client, "/leader", &format!("{CURATOR}latch-"), "node-1").await;
+    queue_as(&client, "/leader", &format!("{CURATOR}latch-"), "node-1").await;
     drop(leader);
     assert!(next().await.contains(r#""id":"node-1""#));
     drop(client);

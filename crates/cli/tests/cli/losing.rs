@@ -1,7 +1,5 @@
 //! A lock that is lost while a command runs: the command is dead before another command runs.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -14,7 +12,7 @@ use zookeeper_recipes_suite::{administrator, children, eventually, in_time, prox
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{
-    Arguments, Ended, Stage, ended, files, line_in, parent_of, read, runs, send, start,
+    Arguments, Ended, Stage, ended, files, line_in, parent_of, read, restrict, runs, send, start,
 };
 
 /// A command with a child. Both ignore SIGTERM, and write the time again and again.
@@ -232,11 +230,11 @@ async fn command_that_becomes_another_user_is_warned_of_and_said_not_to_be_stopp
     let copy = |from: &Path, name: &str, mode| {
         let to = stage.file(name);
         std::fs::copy(from, to).expect("it is copied");
-        std::fs::set_permissions(to, Permissions::from_mode(mode)).expect("it is ours");
+        restrict(to, mode);
         to
     };
     let directory = stage.file("");
-    std::fs::set_permissions(directory, Permissions::from_mode(0o777)).expect("it is ours");
+    restrict(directory, 0o777);
     let zkr = copy(Path::new(env!("CARGO_BIN_EXE_zkr")), "zkr", 0o755);
     let sudo = copy(becomes, "sudo", 0o4755);
     let started = stage.file("started");

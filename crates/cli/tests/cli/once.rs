@@ -1,7 +1,5 @@
 //! `zkr once`: at most one run in each time slot.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +8,7 @@ use rustix::process::Signal;
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
 
-use crate::support::{Stage, contains, ended, line_in, read, runs, send, zkr};
+use crate::support::{Stage, contains, ended, line_in, read, restrict, runs, send, zkr};
 use zookeeper_recipes_suite::eventually;
 
 /// A slot that does not end during a test.
@@ -97,7 +95,7 @@ async fn command_that_cannot_be_started_takes_no_slot() {
     let script = |name: &str, text: &str, mode| {
         let file = stage.file(name);
         std::fs::write(file, text).expect("it is written");
-        std::fs::set_permissions(file, Permissions::from_mode(mode)).expect("it is ours");
+        restrict(file, mode);
         file
     };
     let plain = script("plain", "#!/bin/sh\n", 0o644);

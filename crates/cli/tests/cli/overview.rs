@@ -1,9 +1,8 @@
 //! `locks`, `deadlocks`, and `who` above queues.
 
 use serde_json::{Value, json};
-use zookeeper_client::{Acls, CreateMode};
 
-use crate::support::{Ended, Stage, clients, queue};
+use crate::support::{CURATOR, Ended, Stage, clients, queue, queue_as};
 
 fn paths(locks: &Ended) -> Vec<String> {
     let object = locks.json();
@@ -62,12 +61,9 @@ async fn locks_are_listed_filtered_and_sorted() {
 async fn wait_that_is_too_long_is_a_code_for_checks_but_not_that_of_a_candidate() {
     let stage = Stage::new();
     let [one, other] = clients(&stage, &["/lock", "/leader"]).await;
-    let candidate = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
     for client in [&one, &other] {
         queue(client, "/lock", "owner").await;
-        let path = "/leader/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-latch-";
-        let created = client.create(path, b"candidate", &candidate).await;
-        created.expect("a candidate");
+        queue_as(client, "/leader", &format!("{CURATOR}latch-"), "candidate").await;
     }
     for (arguments, code) in [
         ("locks --fail-if-older 10m", 0),

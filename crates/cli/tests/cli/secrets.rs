@@ -1,10 +1,8 @@
 //! No output, process list or environment of a child shows a credential.
 
-use std::fs::Permissions;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Ended, Stage, ended, start_in, zkr};
+use crate::support::{Ended, Stage, ended, restrict, start_in, zkr};
 
 const VARIABLE: &str = "ZKR_CREDENTIALS";
 const CREDENTIALS: &str = "digest:owner:pass-4711";
@@ -64,7 +62,7 @@ async fn credentials_file_that_others_can_read_is_warned_of() {
         (0o604, true),
         (0o644, true),
     ] {
-        std::fs::set_permissions(file, Permissions::from_mode(mode)).expect("it is ours");
+        restrict(file, mode);
         let arguments = ["doctor", "--credentials-file", file];
         let doctor = stage.run(&arguments).await;
         doctor.coded(0);

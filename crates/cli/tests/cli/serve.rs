@@ -1,8 +1,6 @@
 //! `zkr serve`: its answers, what it refuses, its events and its metrics.
 
 use std::collections::BTreeSet;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -11,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::process::Child;
 use zookeeper_recipes_suite::{create, eventually, in_time};
 
-use crate::support::{Stage, clients, ended, queue, send};
+use crate::support::{Stage, clients, ended, queue, restrict, send};
 
 const DASHBOARD: &str = include_str!("../../packaging/monitoring/dashboard.json");
 const ALERTS: &str = include_str!("../../packaging/monitoring/alerts.yml");
@@ -206,7 +204,7 @@ async fn requests_of_other_pages_and_of_clients_without_the_token_are_refused() 
     let stage = Stage::new();
     let file = stage.file("token");
     std::fs::write(file, format!("{TOKEN}\nnot this\n")).expect("it is written");
-    std::fs::set_permissions(file, Permissions::from_mode(0o600)).expect("a mode");
+    restrict(file, 0o600);
     let options = format!("--token-file {file} --host zkr.example");
     let server = Server::start(&stage, &options).await;
     for (request, expected) in REQUESTS {

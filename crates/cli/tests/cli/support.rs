@@ -1,5 +1,7 @@
 //! Running `zkr`, and looking at what it does.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -292,14 +294,24 @@ impl Stage {
     }
 }
 
-/// The label of a contender of Curator's lock.
-const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
+/// The unique part of a contender's name, in Curator's form.
+pub(crate) const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
 
-/// Adds a contender as Curator does.
+/// Adds a contender for a lock as Curator does.
 pub(crate) async fn queue(client: &Client, directory: &str, owner: &str) {
+    queue_as(client, directory, &format!("{CURATOR}lock-"), owner).await;
+}
+
+/// Adds a contender as a client in any language does.
+pub(crate) async fn queue_as(
+    client: &Client,
+    directory: &str,
+    prefix: &str,
+    data: impl AsRef<[u8]>,
+) {
     let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-    let path = format!("{directory}/{CURATOR}");
-    let created = client.create(&path, owner.as_bytes(), &options).await;
+    let path = format!("{directory}/{prefix}");
+    let created = client.create(&path, data.as_ref(), &options).await;
     created.expect("a contender queues");
 }
 
@@ -311,6 +323,12 @@ pub(crate) async fn clients<const N: usize>(stage: &Stage, directories: &[&str])
         create(&clients[0], directory).await;
     }
     clients.try_into().expect("so many")
+}
+
+/// Sets the mode of a file of the test.
+pub(crate) fn restrict(file: impl AsRef<Path>, mode: u32) {
+    let permissions = Permissions::from_mode(mode);
+    std::fs::set_permissions(file, permissions).expect("it is ours");
 }
 
 pub(crate) fn files() -> TempDir {

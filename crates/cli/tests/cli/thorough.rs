@@ -1,8 +1,6 @@
 //! `doctor --thorough`: each promise kept, and each seen to be broken once.
 
 use std::collections::HashSet;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -17,7 +15,7 @@ use zookeeper_recipes_suite::{TICK, eventually, proxy, requiring_sasl, server_wi
 use zookeeper_recipes_testkit::proxy::{Breakage, Fault, Operation};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-use crate::support::{ended, files, run, send, start};
+use crate::support::{ended, files, restrict, run, send, start};
 
 /// The znode of the checks.
 const ROOT: &str = "/zkr-doctor-thorough";
@@ -157,7 +155,7 @@ async fn each_promise_is_kept_by_a_server_that_requires_sasl() {
     let server = apache(requiring_sasl(stage.path(), "bob", "secret")).await;
     let credentials = stage.path().join("credentials");
     std::fs::write(&credentials, "digest:me:too\nsasl:bob:secret\n").expect("it is written");
-    std::fs::set_permissions(&credentials, Permissions::from_mode(0o600)).expect("it is ours");
+    restrict(&credentials, 0o600);
     let option = format!("--credentials-file {}", credentials.display());
     let verdicts = Verdicts::with(&server.connect_string(), 0, &option).await;
     verdicts.are(&[], &[]);

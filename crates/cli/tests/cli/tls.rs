@@ -1,12 +1,9 @@
 //! Encrypted connections: asked for in full, or refused.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use futures_util::future::join_all;
 use zookeeper_recipes_suite::tls::{After, Authority, Files, Front, Tap};
 
-use crate::support::{Ended, Stage, contains, ended, run, start_in};
+use crate::support::{Ended, Stage, contains, ended, restrict, run, start_in};
 
 fn options(files: &Files) -> [String; 7] {
     let names = [
@@ -29,13 +26,8 @@ async fn guarded(stage: &Stage) -> (Front, Files, Authority) {
     let shown = authority.issue(&["localhost"]).server(Some(&authority));
     let front = Front::new(stage.server.port(), shown).await;
     let files = Files::new(&authority, &authority.issue(&["zkr"]));
-    restrict(&files.path().join("key.pem"), 0o600);
+    restrict(files.path().join("key.pem"), 0o600);
     (front, files, authority)
-}
-
-fn restrict(file: &Path, mode: u32) {
-    let permissions = std::fs::Permissions::from_mode(mode);
-    std::fs::set_permissions(file, permissions).expect("it is the test's own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
