@@ -9,8 +9,7 @@ use zookeeper_recipes_core::{Refusal, ServerError};
 
 use crate::changes::{Change, ChangedChildren, ChangedDirectories, split};
 use crate::kind::{QueueKind, contender, is_contender, is_writer};
-use crate::overview::shared;
-use crate::queue::{Child, Owners, QueueStatus, child, may_be_behind};
+use crate::queue::{Child, Owners, QueueStatus, child, may_be_behind, shared};
 use crate::reader::Reader;
 use crate::sessions::Sessions;
 use crate::walk::{Assignments, BATCH, LISTS, READS, Unread, Walk, read_contenders};

@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session
 use crate::circle::{Circle, circles, rings};
 use crate::edges::{Edge, EdgeKey, edges};
 use crate::mirror::Mirror;
-use crate::queue::QueueStatus;
+use crate::queue::{QueueStatus, shared};
 use crate::reader::Reader;
 use crate::sessions::Sessions;
 use crate::standing::Standing;
@@ -198,13 +198,6 @@ impl Overview {
         sessions.sort_unstable_by_key(|session| session.session_id);
         sessions
     }
-}
-
-/// These queues, without the memory that they were in.
-pub(crate) fn shared(queues: Vec<QueueStatus>) -> Vec<Arc<QueueStatus>> {
-    let mut shared = Vec::with_capacity(queues.len());
-    shared.extend(queues.into_iter().map(Arc::new));
-    shared
 }
 
 /// The circles among these queues that a second look finds unchanged.

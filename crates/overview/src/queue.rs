@@ -507,6 +507,13 @@ impl QueueStatus {
     }
 }
 
+/// These queues, without the memory that they were in.
+pub(crate) fn shared(queues: Vec<QueueStatus>) -> Vec<Arc<QueueStatus>> {
+    let mut shared = Vec::with_capacity(queues.len());
+    shared.extend(queues.into_iter().map(Arc::new));
+    shared
+}
+
 /// The path of a child.
 pub(crate) fn child(path: &str, name: &str) -> String {
     match path {
