@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Stdout, stdout};
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::cursor::{Hide, Show};
 use crossterm::execute;
@@ -14,12 +15,16 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 use crate::failure::Failure;
 
+/// True while the program has the whole terminal. A panic needs to know it, too.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 /// The terminal. It is restored when this is dropped, and before a panic is reported.
 #[derive(Debug)]
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     area: Rect,
-    entered: bool,
+    /// True once a panic restores the terminal.
+    has_hook: bool,
 }
 
 impl Screen {
@@ -38,7 +43,7 @@ impl Screen {
         Ok(Screen {
             terminal: Terminal::with_options(backend, options).map_err(not_drawn)?,
             area,
-            entered: false,
+            has_hook: false,
         })
     }
 
@@ -49,13 +54,13 @@ impl Screen {
 
     /// Takes the whole terminal, also after another program had it.
     pub(crate) fn enter(&mut self) -> Result<(), Failure> {
-        if !self.entered {
+        if !self.has_hook {
             let report = panic::take_hook();
             panic::set_hook(Box::new(move |panic| {
                 restore();
                 report(panic);
             }));
-            self.entered = true;
+            self.has_hook = true;
         }
         self.take().map_err(not_drawn)
     }
@@ -64,6 +69,7 @@ impl Screen {
         // A shell that continues a stopped program may have changed the mode.
         disable_raw_mode()?;
         enable_raw_mode()?;
+        TAKEN.store(true, Ordering::Relaxed);
         execute!(stdout(), EnterAlternateScreen, Hide)?;
         self.area = area();
         self.terminal.resize(self.area)
@@ -101,16 +107,17 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if self.entered {
-            restore();
-        }
+        restore();
     }
 }
 
+/// Restores the terminal once: a second time would move the cursor back.
 fn restore() {
-    // An error means that the terminal is gone.
-    let _ = execute!(stdout(), Show, LeaveAlternateScreen);
-    let _ = disable_raw_mode();
+    if TAKEN.swap(false, Ordering::Relaxed) {
+        // An error means that the terminal is gone.
+        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
 }
 
 /// The whole terminal. Some terminals do not know their size.

@@ -7,6 +7,7 @@ mod grid;
 mod prompt;
 mod queue_view;
 mod queues_view;
+mod style;
 mod text_view;
 mod view;
 

@@ -27,6 +27,9 @@ const AGES: Duration = Duration::from_secs(1);
 /// The shortest time between two drawings.
 const FRAME: Duration = Duration::from_millis(30);
 
+/// The longest time after which a change is drawn, also if drawing takes long.
+const SLOWEST: Duration = Duration::from_millis(250);
+
 /// Between two drawings, the program rests for this many times of what the last one took.
 const REST: u32 = 4;
 
@@ -159,7 +162,7 @@ impl Watch {
             screen.draw(|frame| app.draw(frame, &status))?;
             channels.want(&app);
             let drawn = Instant::now();
-            let next = drawn + FRAME.max((drawn - began) * REST);
+            let next = drawn + ((drawn - began) * REST).clamp(FRAME, SLOWEST);
             let mut is_changed = false;
             loop {
                 tokio::select! {

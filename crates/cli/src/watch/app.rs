@@ -7,12 +7,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::Style;
 
 use super::circles;
 use super::grid::draw_line;
 use super::queue_view::QueueView;
 use super::queues_view::{QueuesView, cursor_at};
+use super::style::{bad, dim};
 use super::text_view::TextView;
 use super::view::{Action, Content, Data, is_control};
 use crate::queue::age_of;
@@ -222,12 +223,4 @@ impl App {
         let gap = if state.is_empty() { "" } else { "  " };
         draw_line(buffer, line, &format!("{state}{gap}{keys}"), style);
     }
-}
-
-fn dim() -> Style {
-    Style::new().add_modifier(Modifier::DIM)
-}
-
-fn bad() -> Style {
-    Style::new().fg(Color::Red).add_modifier(Modifier::BOLD)
 }

@@ -2,9 +2,10 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::Span;
 
+use super::style::bold;
 use crate::plain_text::visible;
 
 /// The columns between two columns of text.
@@ -52,7 +53,7 @@ impl Grid {
         rows: &[(Vec<String>, Style)],
     ) {
         let header = columns.iter().map(|it| it.name.to_owned()).collect();
-        let header = (header, Style::new().add_modifier(Modifier::BOLD));
+        let header = (header, bold());
         let lines = || std::iter::once(&header).chain(rows);
         self.widths.resize(columns.len(), 0);
         for (cells, _) in lines() {

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Style};
 use zookeeper_recipes_overview::{Mark, QueueStatus};
 
 use super::grid::{Column, Grid, Shape, draw_line};
+use super::style::{bold, colored};
 use super::text_view::wrap;
 use super::view::{Data, step};
 use crate::queue::{Picture, Row};
@@ -120,7 +121,7 @@ impl QueueView {
             .collect();
         self.grid.draw(buffer, rows, &COLUMNS, &shown);
         for (note, line) in notes.iter().zip(below.rows()) {
-            draw_line(buffer, line, note, Style::new().fg(Color::Yellow));
+            draw_line(buffer, line, note, colored(Color::Yellow));
         }
     }
 
@@ -141,14 +142,10 @@ impl QueueView {
     }
 }
 
-fn bold() -> Style {
-    Style::new().add_modifier(Modifier::BOLD)
-}
-
 fn style(row: &Row) -> Style {
     match (row.holds(), row.waits()) {
-        (true, _) => Style::new().fg(Color::Green),
+        (true, _) => colored(Color::Green),
         (_, true) => Style::new(),
-        _ => Style::new().fg(Color::Yellow),
+        _ => colored(Color::Yellow),
     }
 }

@@ -9,6 +9,7 @@ use zookeeper_recipes_overview::{Overview, QueueStatus};
 use super::circles::counted;
 use super::grid::{Column, Grid, Shape, draw_line};
 use super::prompt::Prompt;
+use super::style::{bold, colored};
 use super::view::{Action, Data, step};
 use crate::look::notes;
 use crate::queue::{COLUMNS as NAMES, Sort, Summary, Trouble};
@@ -139,7 +140,10 @@ impl QueuesView {
                 KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown => {
                     self.move_by(step(key, self.page)?, data);
                 }
-                _ => self.is_stale |= self.filter.on_key(key),
+                _ if self.filter.on_key(key) => {
+                    (self.selected, self.is_stale) = (None, true);
+                }
+                _ => {}
             }
             return Some(Action::Nothing);
         }
@@ -219,18 +223,13 @@ impl QueuesView {
         if self.shown.len() < self.queues.len() {
             text += &format!("; {} match the filter", self.shown.len());
         }
-        draw_line(
-            buffer,
-            headline,
-            &text,
-            Style::new().add_modifier(Modifier::BOLD),
-        );
+        draw_line(buffer, headline, &text, bold());
         // The header takes a line.
         self.page = usize::from(rows.height.saturating_sub(1));
-        self.top = self
-            .top
-            .min(self.cursor)
-            .max((self.cursor + 1).saturating_sub(self.page));
+        // The page is full if there are enough rows, and the selected row is on it.
+        let last_top = self.shown.len().saturating_sub(self.page);
+        let least = (self.cursor + 1).saturating_sub(self.page);
+        self.top = self.top.min(self.cursor).min(last_top).max(least);
         let shown = self.shown.iter().enumerate().skip(self.top).take(self.page);
         let shown: Vec<(Vec<String>, Style)> = shown
             .map(|(row, place)| {
@@ -244,7 +243,7 @@ impl QueuesView {
             .collect();
         self.grid.draw(buffer, rows, &COLUMNS, &shown);
         for (note, line) in self.notes.iter().zip(below.rows()) {
-            draw_line(buffer, line, note, Style::new().fg(Color::Yellow));
+            draw_line(buffer, line, note, colored(Color::Yellow));
         }
     }
 }
@@ -282,8 +281,8 @@ fn text(summary: &Summary, queue: &QueueStatus, data: &Data) -> String {
 
 fn style(queue: &Summary) -> Style {
     match queue.trouble() {
-        Trouble::Circle => Style::new().fg(Color::Red),
-        Trouble::Wrong | Trouble::Unclear => Style::new().fg(Color::Yellow),
+        Trouble::Circle => colored(Color::Red),
+        Trouble::Wrong | Trouble::Unclear => colored(Color::Yellow),
         Trouble::None => Style::new(),
     }
 }

@@ -3,9 +3,10 @@
 use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 
 use super::grid::{draw_line, width_of};
+use super::style::bold;
 use super::view::step;
 use crate::plain_text::visible;
 
@@ -24,7 +25,7 @@ impl TextView {
         let width = usize::from(area.width);
         let wrapped = lines.iter().enumerate().flat_map(|(number, line)| {
             let style = match number {
-                0 => Style::new().add_modifier(Modifier::BOLD),
+                0 => bold(),
                 _ => Style::new(),
             };
             wrap(&visible(line), width)

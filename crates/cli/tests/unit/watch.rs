@@ -385,6 +385,11 @@ async fn last_of_many_is_reached_and_only_the_rows_on_the_screen_are_read() {
     assert_eq!(paths(&mut app).len(), 13);
     press(&mut app, KeyCode::End);
     assert_eq!(paths(&mut app).last().map(String::as_str), Some("/q99"));
+    types(&mut app, "/q0");
+    assert_eq!(paths(&mut app).len(), 10, "the page is full");
+    types(&mut app, "\n\n");
+    shows(&mut app, ["/q00: exclusive lock"]);
+    types(&mut app, "\x1b\x1b");
     press(&mut app, KeyCode::Home);
     assert_eq!(paths(&mut app)[0], "/lock");
 }
