@@ -131,6 +131,8 @@ async fn page_shows_queues_circles_and_sessions_and_follows_them() {
     browser.shows("#sessions .view", "billing-worker@app-3:4121");
     browser.click("#sessions .row");
     browser.shows("#detail", "/locks/billing/");
+    browser.value("scrollTo(0, document.body.scrollHeight)");
+    picture(&mut browser, "sessions.png");
     browser.press("1");
 
     dark_and_narrow(&mut browser, &light);
@@ -184,6 +186,8 @@ fn dark_and_narrow(browser: &mut Browser, light: &Value) {
         browser.until("document.querySelector('[aria-selected=true]') !== null");
         let overflow = browser.value("document.documentElement.scrollWidth - innerWidth");
         assert_eq!(overflow, 0, "view {view}");
+        browser.value("scrollTo(0, document.body.scrollHeight)");
+        picture(browser, &format!("phone-{view}.png"));
     }
     browser.press("1");
     browser.value("openQueue('/locks/reports/daily')");
