@@ -53,7 +53,7 @@
 //! | each znode that is no contender | 1 (`getChildren2`) | 64 |
 //! | each 128 contenders or fewer, of one queue or of several | 1 (`multiRead`) | 8 |
 //! | a read/write lock that a writer leaves between the two | 1 list, and the read of its contenders, again up to 8 times | 1, 8 |
-//! | a possible circle: each queue in which its sessions wait | 1 list, and the read of its contenders | 1, 8 |
+//! | a possible circle: each queue in which stuck sessions wait | 1 list, and the read of its contenders | 64, 8 |
 //!
 //! A look writes nothing and sets no watch. A contender costs less than 128 bytes of memory beside its
 //! name, and a queue less than 256 beside its path. Each owner's text is stored once. Who holds is
