@@ -144,6 +144,27 @@ async fn page_shows_queues_circles_and_sessions_and_follows_them() {
     drop((billing, search, images, other));
     browser.shows("#queues", "No queue is here or below.");
     assert_eq!(browser.complaints, Vec::<String>::new());
+    policy_allows_the_own_script_only(&mut browser);
+}
+
+fn policy_allows_the_own_script_only(browser: &mut Browser) {
+    browser.value(
+        "(() => {\
+           const script = document.createElement('script');\
+           script.textContent = 'window.taken = true';\
+           document.body.append(script);\
+         })()",
+    );
+    assert!(
+        browser.value("window.taken").is_null(),
+        "no other script runs"
+    );
+    let asked = browser.value("fetch('http://127.0.0.1:1/').then(() => 'sent', () => 'refused')");
+    assert_eq!(asked, "refused");
+    let refusals = browser.complaints.join("\n");
+    for directive in ["script-src", "connect-src"] {
+        assert!(refusals.contains(directive), "{directive}: {refusals}");
+    }
 }
 
 fn search_and_keys(browser: &mut Browser) {
