@@ -75,7 +75,8 @@
 //! # Limits
 //!
 //! * A look is not an atomic snapshot: it reads one queue after the other. What it shows of a queue was
-//!   true when it had read the last contender of that queue.
+//!   true when it had read the last contender of that queue. Contenders at its end may be missing if
+//!   they left during the look.
 //! * [`Overview::watch`] shows a change after the pause, and not at once.
 //! * [`ContenderStatus::created`] is when a contender queued. No znode records when it began to hold.
 //! * A holder may be dead: its znode exists until its session expires.
