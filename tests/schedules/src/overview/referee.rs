@@ -67,8 +67,13 @@ struct Queue {
 impl Queue {
     /// True if the rule lets this contender hold: all recipes here are first in, first out.
     fn holds(&self, place: usize) -> bool {
+        self.holds_of(place, self.capacity)
+    }
+
+    /// As [`holds`](Self::holds), if so much could be held in all.
+    fn holds_of(&self, place: usize, capacity: Option<u64>) -> bool {
         let wanted: u64 = self.nodes[..=place].iter().map(|node| node.weight).sum();
-        self.capacity.is_some_and(|capacity| wanted <= capacity)
+        capacity.is_some_and(|capacity| wanted <= capacity)
     }
 
     /// True if the number was changed since, so that this contender may hold against the rule.
@@ -94,25 +99,31 @@ impl Queue {
             is_in(first) && is_in(last)
         };
         let agrees = |(place, it): (usize, &ContenderStatus)| {
-            self.place_of(it) == Some(place) && self.is_in_state(place, &it.state)
+            self.place_of(it) == Some(place) && self.is_in_state(place, &it.state, last)
         };
         let mut missing = self.nodes.iter().skip(shown.len());
         shown.iter().enumerate().all(agrees) && !missing.any(stayed)
     }
 
-    fn is_in_state(&self, place: usize, state: &ContenderState) -> bool {
+    /// True if a look can show this state. It may know the number that was set by its end, when the
+    /// queue was `last`.
+    fn is_in_state(&self, place: usize, state: &ContenderState, last: &Queue) -> bool {
+        let node = &self.nodes[place];
         match state {
             ContenderState::Holds => {
-                let node = &self.nodes[place];
-                self.holds(place) || (self.is_older(place) && node.may_have_held)
+                let holds = self.holds(place) || self.holds_of(place, last.capacity);
+                holds || (self.is_older(place) && node.may_have_held)
             }
             ContenderState::WaitsFor(on) => {
                 let is_before = on.iter().all(|on| *on < place);
-                let wants_too_much = self.capacity < Some(self.nodes[place].weight);
+                let wants_too_much = self.capacity < Some(node.weight);
                 let names_some = is_before && on.is_empty() == wants_too_much;
                 !self.holds(place) && !self.is_older(place) && names_some
             }
-            ContenderState::Unknown => self.capacity.is_none() || self.is_older(place),
+            ContenderState::Unknown => {
+                let is_known = self.capacity.is_some() && last.capacity.is_some();
+                !is_known || node.czxid < self.numbered_at.max(last.numbered_at)
+            }
         }
     }
 
