@@ -34,6 +34,8 @@ pub(crate) struct Hosts {
     untried: Vec<Place>,
     /// The place of the present connection, or of the present try.
     present: Option<Place>,
+    /// The place that the session has left, until it has lost another one.
+    left: Option<SocketAddr>,
     random: Rng,
 }
 
@@ -55,6 +57,7 @@ impl Hosts {
             obstacles: HashMap::new(),
             untried: Vec::new(),
             present: None,
+            left: None,
             random: Rng::with_seed(seed),
         };
         found.set(hosts);
@@ -109,9 +112,12 @@ impl Hosts {
     pub(crate) fn begin_round(&mut self, now: Duration) -> Vec<Host> {
         self.untried.clone_from(&self.places);
         self.random.shuffle(&mut self.untried);
-        // The session has just lost it, or has left it, so it is the last one to try.
         let present = self.present.as_ref().map(|it| it.address);
-        self.untried.sort_by_key(|it| Some(it.address) != present);
+        // What was tried last is tried late, and the server that the session has left last of all.
+        self.untried.sort_by_key(|it| {
+            let address = Some(it.address);
+            (address != self.left, address != present)
+        });
         self.names_to_look_up(now)
     }
 
@@ -206,6 +212,13 @@ impl Hosts {
         self.present.as_ref().is_none_or(|Place { host, address }| {
             self.lists(host) || self.places.iter().any(|it| it.address == *address)
         })
+    }
+
+    /// Notes that the connection to the present place has ended, because the session `has_left` it or
+    /// for another reason.
+    pub(crate) fn note_end(&mut self, has_left: bool) {
+        let present = self.present.as_ref().map(|it| it.address);
+        self.left = present.filter(|_| has_left);
     }
 
     /// Notes why there is no session at the present place. `None` if there is one.

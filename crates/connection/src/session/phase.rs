@@ -252,10 +252,12 @@ impl<R, W> Machine<R, W> {
         if matches!(cause, DisconnectReason::ClosedAt(OpCode::AddWatch)) {
             self.trees.breaks += 1;
         }
-        if !was_up {
-            self.hosts.note(Some(cause.clone()));
+        let has_left = matches!(cause, DisconnectReason::Left);
+        match was_up {
+            true => self.hosts.note_end(has_left),
+            false => self.hosts.note(Some(cause.clone())),
         }
-        self.pause(now, was_up, matches!(cause, DisconnectReason::Left));
+        self.pause(now, was_up, has_left);
         self.decoder = FrameDecoder::new(self.config.reply_limit);
         self.own_frames.clear();
         self.pinged_at = None;

@@ -69,6 +69,21 @@ fn no_host_has_more_time_before_the_session_timeout_has_passed() {
     );
 }
 
+/// The first tries are too short for each of the servers, whichever comes first in its round.
+#[test]
+fn session_that_leaves_its_server_comes_to_another_one_though_each_handshake_takes_long() {
+    for seed in 0..20 {
+        let mut world = connected(4 * SECOND, 3, seed);
+        world.ways = vec![Way::Slow(1_715 * SECOND / 1_000); 3];
+        let place = |world: &World| world.connects.last().expect("it is connected").1;
+        let left = place(&world);
+        world.machine.leave_server(world.now);
+        world.until(is_over);
+        assert!(world.is_connected(), "seed {seed}: {:?}", world.end());
+        assert_ne!(place(&world), left, "seed {seed}");
+    }
+}
+
 #[test]
 fn first_session_is_opened_though_the_handshake_takes_long() {
     for (hosts, delay) in [(1, 3), (3, 3), (5, 30)] {
