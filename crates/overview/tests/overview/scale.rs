@@ -61,7 +61,7 @@ async fn look_costs_a_list_for_each_queue_and_a_read_for_many_contenders() {
         let all = simulation.counters().requests_of(VIEWER) - all;
         println!("{number} queues: {all} requests");
         // The probes of the session, and the sync of the look.
-        assert!(all - lists - reads < 20, "{all}");
+        assert!(all - lists - reads < 20 + number as u64 / 1_000, "{all}");
     }
 }
 
