@@ -51,8 +51,8 @@ fn way_out(circle: &Circle) -> Option<String> {
     })
 }
 
-/// The path, as a shell takes it.
-fn quoted(path: &str) -> String {
+/// A path or the name of a znode, as a shell takes it. Any client may have chosen it.
+pub(super) fn quoted(path: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_-.,:@%+=".contains(letter);
     match path.chars().all(is_plain) {
         true => path.to_owned(),

@@ -2,6 +2,7 @@
 
 use zookeeper_recipes_overview::{ContenderState, QueueKind, QueueStatus, printable};
 
+use super::circle::quoted;
 use super::row::{Row, recipe};
 use super::slot;
 use super::table::{aligned, now};
@@ -67,10 +68,11 @@ impl Picture {
 fn warnings(path: &str, queue: &QueueStatus, rows: &[Row]) -> Vec<String> {
     let persistent = rows.iter().filter(|row| row.contender.is_persistent());
     let persistent = persistent.map(|row| {
-        let name = printable(&row.contender.name);
+        let name = &row.contender.name;
+        let (shown, path, name) = (printable(name), quoted(path), quoted(name));
         format!(
-            "{name} is persistent, so it holds or waits until somebody deletes it: if no program \
-             needs it, `zkr evict {path} {name}`"
+            "{shown} is persistent, so it holds or waits until somebody deletes it: if no program \
+             needs it, run: zkr evict {path} {name}"
         )
     });
     let is_numbered = queue.kind() == QueueKind::Semaphore && queue.permits().is_some();

@@ -443,12 +443,15 @@ async fn doctor_counts_each_number_for_contenders_once() {
 async fn persistent_contender_is_named_with_the_way_to_remove_it() {
     let stage = Stage::new();
     let client = Client::connect(&stage.connect).await.expect("it connects");
-    create(&client, "/lock").await;
-    let left = format!("/lock/{CURATOR}lock-0000000000");
-    create(&client, &left).await;
-    let who = stage.run("who /lock").await;
-    let advice = format!("`zkr evict /lock {CURATOR}lock-0000000000`");
-    who.shows(["is persistent", &advice]);
+    let left = format!("{CURATOR}lock-0000000000");
+    // Other clients choose the paths: a shell must run nothing of them.
+    for (path, quoted) in [("/lock", "/lock"), ("/$(id)", "'/$(id)'")] {
+        create(&client, path).await;
+        create(&client, &format!("{path}/{left}")).await;
+        let who = stage.run(&format!("who {path}")).await;
+        let advice = format!("run: zkr evict {quoted} {left}\n");
+        who.shows(["is persistent", &advice]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
