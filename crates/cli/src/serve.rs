@@ -13,6 +13,7 @@
 mod addresses;
 mod events;
 mod metrics;
+mod parts;
 mod routes;
 mod sessions;
 mod snapshot;

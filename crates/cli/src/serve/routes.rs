@@ -22,6 +22,7 @@ use tokio::task::spawn_blocking;
 use zookeeper_recipes_http::{Deadline, Refused, streamed};
 
 use super::events::Listener;
+use super::parts::parts;
 use super::snapshot::Snapshot;
 use super::token::Token;
 
@@ -39,9 +40,6 @@ static PAGE_POLICY: LazyLock<String> = LazyLock::new(|| {
 
 /// The most streams of events at one time.
 const MAX_STREAMS: usize = 64;
-
-/// The bytes of each part of a large answer.
-const PART: usize = 64 << 10;
 
 /// What the requests are answered with.
 #[derive(Clone)]
@@ -143,17 +141,7 @@ async fn ready(State(served): State<Served>) -> Result<&'static str, Refused> {
 }
 
 /// An answer in JSON that may be large, in parts.
-fn json(deadline: Deadline, text: String) -> Response {
-    let mut rest = text;
-    let parts = std::iter::from_fn(move || {
-        let mut end = rest.len().min(PART);
-        while !rest.is_char_boundary(end) {
-            end += 1;
-        }
-        let later = rest.split_off(end);
-        let part = std::mem::replace(&mut rest, later);
-        (!part.is_empty()).then_some(part)
-    });
+fn json(deadline: Deadline, parts: impl Iterator<Item = String> + Send + 'static) -> Response {
     let response = streamed(deadline, stream::iter(parts));
     with_header(response, CONTENT_TYPE, "application/json")
 }
@@ -179,7 +167,7 @@ async fn queue(
         ));
     };
     match served.snapshot().queue(&path) {
-        Some(queue) => Ok(json(deadline, queue.to_string())),
+        Some(queue) => Ok(json(deadline, parts(queue.to_string()))),
         None => Err(Refused::not_found(
             "The last look has found no queue at this path.",
         )),
@@ -194,7 +182,7 @@ async fn sessions(
     // It takes a while for many queues, in which others are answered.
     let sessions = spawn_blocking(move || snapshot.sessions().to_string()).await;
     let failed = |_| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "No sessions are known.");
-    Ok(json(deadline, sessions.map_err(failed)?))
+    Ok(json(deadline, parts(sessions.map_err(failed)?)))
 }
 
 async fn metrics(State(served): State<Served>) -> Response {

@@ -2,14 +2,19 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::iter::once;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use zookeeper_recipes_overview::{LiveOverview, Overview, QueueKind, QueueStatus, SessionId};
 
+use super::parts::parts;
 use crate::look::notes;
 use crate::queue::{Row, Summary, circle_json, json_of, now};
+
+/// What is after the rows.
+const END: &str = "]}";
 
 /// One look with the addresses of the clients.
 pub(crate) struct Snapshot {
@@ -26,6 +31,8 @@ struct Shown {
     /// The row of each queue as JSON. It has times and no ages, so that it is equal in two looks if
     /// nothing has changed.
     rows: Vec<String>,
+    /// All rows, for the clients that ask for them.
+    all: OnceLock<Arc<str>>,
     /// What concerns no single queue, without the end of the object.
     head: String,
 }
@@ -85,16 +92,19 @@ impl Snapshot {
         self.addresses.get(&session.0).cloned()
     }
 
-    /// All queues and circles.
-    pub(super) fn json(&self) -> String {
-        self.with_rows(true, self.shown.rows.iter(), &[])
+    /// All queues and circles, in parts. The clients share the rows: they may be many, and slow.
+    pub(super) fn json(&self) -> impl Iterator<Item = String> + Send + use<> {
+        let rows = || self.shown.rows.join(",").into();
+        let rows = Arc::clone(self.shown.all.get_or_init(rows));
+        let begin = parts(self.begin(true, &[]));
+        begin.chain(parts(rows)).chain(once(END.to_owned()))
     }
 
     /// What this look has changed since another one: all of the head, and the rows that differ.
     pub(super) fn changes_since(&self, before: &Snapshot) -> String {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         if Arc::ptr_eq(&self.shown, &before.shown) {
-            return self.with_rows(false, [].iter(), &[]);
+            return self.begin(false, &[]) + END;
         }
         let before = &before.shown;
         let mut old = before.summaries.iter().zip(&before.rows).peekable();
@@ -105,27 +115,23 @@ impl Snapshot {
                     Some(Ordering::Less) => gone.extend(old.next().map(|(it, _)| &*it.path)),
                     Some(Ordering::Equal) => {
                         if old.next().is_none_or(|(_, before)| before != row) {
-                            changed.push(row);
+                            changed.push(&**row);
                         }
                         break;
                     }
                     Some(Ordering::Greater) | None => {
-                        changed.push(row);
+                        changed.push(&**row);
                         break;
                     }
                 }
             }
         }
         gone.extend(old.map(|(it, _)| &*it.path));
-        self.with_rows(false, changed.into_iter(), &gone)
+        self.begin(false, &gone) + &changed.join(",") + END
     }
 
-    fn with_rows<'r>(
-        &self,
-        is_whole: bool,
-        rows: impl Iterator<Item = &'r String>,
-        gone: &[&str],
-    ) -> String {
+    /// What is before the rows.
+    fn begin(&self, is_whole: bool, gone: &[&str]) -> String {
         let mut text = self.shown.head.clone();
         let look = json!({
             "now_ms": now(),
@@ -137,13 +143,6 @@ impl Snapshot {
             r#","look":{look},"whole":{is_whole},"gone":{},"queues":["#,
             json!(gone)
         );
-        let mut separator = "";
-        for row in rows {
-            text += separator;
-            text += row;
-            separator = ",";
-        }
-        text += "]}";
         text
     }
 
@@ -214,6 +213,7 @@ impl Shown {
         Shown {
             summaries,
             rows,
+            all: OnceLock::new(),
             head,
         }
     }
