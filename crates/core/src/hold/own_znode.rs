@@ -346,9 +346,10 @@ impl Znode {
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
-    /// The turn passes on once the deletion is sent. The server handles the requests of a session in
-    /// order, so the next contender of the process needs no answer to the deletion. If the deletion
-    /// is refused or lost, that contender waits behind this znode like one of another process.
+    /// The turn passes on once the deletion is sent, or waits to be sent [with others](Deletions). The
+    /// server handles the requests of a session in order, so the next contender of the process needs
+    /// no answer to the deletion. If the deletion is sent later, refused or lost, that contender waits
+    /// behind this znode like one of another process.
     pub(crate) async fn delete(&self) -> Result<DeleteOutcome, ServerError> {
         // The first future is polled first.
         let (found, ()) = join(self.until_deleted(), async { self.pass_turn() }).await;
