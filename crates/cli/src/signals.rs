@@ -1,12 +1,18 @@
 //! Signals to a `zkr` that runs no command.
 
 /// Resolves with the signal that ends the program, so that it can tidy up.
-pub(crate) async fn ended_by_signal() -> i32 {
+///
+/// Signals are received from the call on, before the future is polled.
+pub(crate) fn ended_by_signal() -> impl Future<Output = i32> {
     #[cfg(unix)]
-    if let Ok(mut signals) = crate::run::Signals::new() {
-        return signals.end().await;
+    let signals = crate::run::Signals::new();
+    async move {
+        #[cfg(unix)]
+        if let Ok(mut signals) = signals {
+            return signals.end().await;
+        }
+        std::future::pending().await
     }
-    std::future::pending().await
 }
 
 /// The moments at which this process continues after a stop.

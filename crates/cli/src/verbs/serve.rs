@@ -117,12 +117,13 @@ impl Serve {
         let oldest = OLDEST.max(self.interval * 3);
         let served = Served::new(snapshots, ending, token, self.metrics_paths, oldest);
         let router = guarded(router(served), Admission::named(self.host.clone()));
+        let ended = ended();
         print(&format!(
             "http://{address}/ shows the queues of {} and below. Ctrl-C ends it.\n",
             self.prefix
         ))?;
         let end = async {
-            ended().await;
+            ended.await;
             ends.send_replace(true);
         };
         tokio::select! {
@@ -137,14 +138,17 @@ impl Serve {
     }
 }
 
-/// Resolves when a signal ends the program.
-async fn ended() {
-    if cfg!(unix) {
-        ended_by_signal().await;
-    } else {
-        // An error means that no signal can be awaited.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+/// Resolves when a signal ends the program. Signals are received from the call on.
+fn ended() -> impl Future<Output = ()> {
+    let signal = ended_by_signal();
+    async move {
+        if cfg!(unix) {
+            signal.await;
+        } else {
+            // An error means that no signal can be awaited.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
     }
 }
