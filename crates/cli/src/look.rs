@@ -95,7 +95,10 @@ impl Look {
         let path = self.overview.path();
         let mut lines = match summaries {
             _ if !self.overview.exists() => vec![format!("{path}: does not exist")],
-            [] => vec![format!("{path}: no queue is here or below")],
+            [] => vec![match self.overview.queues().len() {
+                0 => format!("{path}: no queue is here or below"),
+                all => format!("{path}: no queue of {all} matches the options"),
+            }],
             _ => summary_table(summaries, now),
         };
         lines.extend(notes(&self.overview));

@@ -15,9 +15,11 @@ use crate::plain_text::plain;
 
 /// Remove a holder or a waiter from the queue.
 ///
-/// If it was the holder, the next contender may hold immediately. The evicted holder notices its loss
-/// within a sixth of its session timeout. If it ignores the loss and keeps working, only a store that
-/// checks fencing tokens rejects its writes.
+/// If it was the holder, the next contender may hold immediately. A holder of zookeeper-recipes notices
+/// its loss within a sixth of its session timeout. One of another client is not told: restart its
+/// process. If a holder keeps working, only a store that checks fencing tokens rejects its writes.
+///
+/// zkr asks before it removes anything, unless there is --yes.
 #[derive(Debug, Args)]
 pub(crate) struct Evict {
     /// The directory of a lock, a semaphore or an election.
@@ -120,8 +122,9 @@ impl Evict {
         }
         let meaning = match row.state {
             ContenderState::Holds | ContenderState::Unknown => {
-                "The next contender may hold at once. The evicted one learns of its loss within a \
-                 sixth of its session timeout. If it does not look at its hold, it continues to work."
+                "The next contender may hold at once. A holder of zookeeper-recipes learns of its \
+                 loss within a sixth of its session timeout. One of another client is not told, and \
+                 continues to work: restart its process."
             }
             ContenderState::WaitsFor(_) => "It loses its place in the queue.",
         };

@@ -52,7 +52,7 @@ async fn locks_are_listed_filtered_and_sorted() {
         assert_eq!(paths(&locks), expected, "{options}");
     }
     let nothing = stage.run("locks /locks --owner nobody").await;
-    nothing.printed("/locks: no queue is here or below\n");
+    nothing.printed("/locks: no queue of 3 matches the options\n");
     let missing = stage.run("locks /missing").await;
     missing.printed("/missing: does not exist\n");
 }
