@@ -24,6 +24,8 @@ pub(crate) struct Addresses<'s> {
     connection: &'s Connection,
     known: Arc<HashMap<i64, String>>,
     asked_at: Option<Instant>,
+    /// The last overview of whose sessions each address is known.
+    complete: Option<Arc<Overview>>,
 }
 
 impl<'s> Addresses<'s> {
@@ -33,26 +35,39 @@ impl<'s> Addresses<'s> {
             connection,
             known: Arc::default(),
             asked_at: None,
+            complete: None,
         }
     }
 
     /// The addresses for this overview. An older one is good enough for a while.
     pub(crate) async fn of(
         &mut self,
-        overview: &Overview,
+        overview: &Arc<Overview>,
     ) -> Result<Arc<HashMap<i64, String>>, Failure> {
-        let sessions = overview.sessions();
-        let is_known = |it: &SessionStatus| self.known.contains_key(&it.session_id.0);
-        let pause = match !self.known.is_empty() && !sessions.iter().all(is_known) {
-            true => PAUSE,
-            false => LONG_PAUSE,
-        };
-        let is_recent = self.asked_at.is_some_and(|at| at.elapsed() < pause);
-        if !is_recent && !overview.queues().is_empty() {
+        let asked_at = self.asked_at;
+        let is_recent = |pause| asked_at.is_some_and(|at| at.elapsed() < pause);
+        // The sessions of many queues are counted only if that decides.
+        if !overview.queues().is_empty()
+            && !is_recent(PAUSE)
+            && (!is_recent(LONG_PAUSE) || self.misses_one_of(overview))
+        {
             let servers = Servers::of(self.session, self.connection).await?;
             self.known = Arc::new(servers.addresses().await);
             self.asked_at = Some(Instant::now());
+            self.complete = None;
         }
         Ok(Arc::clone(&self.known))
+    }
+
+    /// True if the servers report addresses, but not that of each session.
+    fn misses_one_of(&mut self, overview: &Arc<Overview>) -> bool {
+        let complete = self.complete.as_ref();
+        if self.known.is_empty() || complete.is_some_and(|it| Arc::ptr_eq(it, overview)) {
+            return false;
+        }
+        let is_known = |it: &SessionStatus| self.known.contains_key(&it.session_id.0);
+        let is_complete = overview.sessions().iter().all(is_known);
+        self.complete = is_complete.then(|| Arc::clone(overview));
+        !is_complete
     }
 }

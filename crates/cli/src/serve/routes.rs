@@ -178,20 +178,28 @@ async fn sessions(
     State(served): State<Served>,
     Extension(deadline): Extension<Deadline>,
 ) -> Result<Response, Refused> {
-    let snapshot = served.snapshot();
-    // It takes a while for many queues, in which others are answered.
-    let sessions = spawn_blocking(move || snapshot.sessions().to_string()).await;
-    let failed = |_| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "No sessions are known.");
-    Ok(json(deadline, parts(sessions.map_err(failed)?)))
+    let sessions = computed(&served, |snapshot| snapshot.sessions().to_string()).await?;
+    Ok(json(deadline, parts(sessions)))
 }
 
-async fn metrics(State(served): State<Served>) -> Response {
-    let text = served.snapshot().metrics(served.metrics_paths);
-    with_header(
+async fn metrics(State(served): State<Served>) -> Result<Response, Refused> {
+    let paths = served.metrics_paths;
+    let text = computed(&served, move |snapshot| snapshot.metrics(paths)).await?;
+    Ok(with_header(
         text,
         CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
-    )
+    ))
+}
+
+/// A text of the last look. It takes a while for many queues, in which others are answered.
+async fn computed(
+    served: &Served,
+    text: impl FnOnce(&Snapshot) -> String + Send + 'static,
+) -> Result<String, Refused> {
+    let snapshot = served.snapshot();
+    let text = spawn_blocking(move || text(&snapshot)).await;
+    text.map_err(|_| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "The answer has failed."))
 }
 
 async fn events(
