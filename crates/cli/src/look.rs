@@ -83,11 +83,8 @@ impl Look {
 
     /// The contenders of a queue that were read, with their addresses.
     pub(crate) fn rows(&self, summary: &Summary) -> Vec<Row> {
-        let mut rows = Row::of(&self.overview.queues()[summary.place]);
-        for row in &mut rows {
-            row.address = self.address(row.contender.session_id);
-        }
-        rows
+        let queue = &self.overview.queues()[summary.place];
+        Row::with_addresses(queue, |session| self.address(session))
     }
 
     /// The table of these queues, and what concerns no single queue.

@@ -1,7 +1,9 @@
 //! One contender, as a row of a table and as an object of JSON.
 
 use serde_json::{Value, json};
-use zookeeper_recipes_overview::{ContenderState, ContenderStatus, QueueKind, QueueStatus};
+use zookeeper_recipes_overview::{
+    ContenderState, ContenderStatus, QueueKind, QueueStatus, SessionId,
+};
 
 use super::slot;
 use super::table::{age, milliseconds, or_dash};
@@ -16,9 +18,17 @@ pub(crate) struct Row {
 impl Row {
     /// The contenders of a queue that were read.
     pub(crate) fn of(queue: &QueueStatus) -> Vec<Row> {
-        let row = |contender| Row {
+        Row::with_addresses(queue, |_| None)
+    }
+
+    /// As [`of`](Self::of), with the addresses of these sessions' clients.
+    pub(crate) fn with_addresses(
+        queue: &QueueStatus,
+        address: impl Fn(SessionId) -> Option<String>,
+    ) -> Vec<Row> {
+        let row = |contender: ContenderStatus| Row {
+            address: address(contender.session_id),
             contender,
-            address: None,
         };
         queue.contenders().map(row).collect()
     }

@@ -161,10 +161,9 @@ impl Snapshot {
     /// The members of a group are shown without their data: they may be the znodes of any program.
     pub(super) fn contenders(&self, queue: &QueueStatus) -> Vec<Row> {
         let hides_owners = self.is_redacted || queue.kind() == QueueKind::Group;
-        let mut rows = Row::of(queue);
-        for row in &mut rows {
-            row.address = self.address(row.contender.session_id);
-            if hides_owners {
+        let mut rows = Row::with_addresses(queue, |session| self.address(session));
+        if hides_owners {
+            for row in &mut rows {
                 row.contender.owner = Arc::default();
             }
         }

@@ -1,5 +1,7 @@
 //! `zkr who`: who holds and who waits, at one moment.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use zookeeper_recipes_core::{Error, NodePath, Session};
 use zookeeper_recipes_overview::QueueStatus;
@@ -70,14 +72,11 @@ impl Who {
                 return Ok(self.above(&queue, &below));
             }
         }
-        let mut rows = Row::of(&queue);
-        if !rows.is_empty() {
-            let servers = Servers::of(session, connection).await?;
-            let addresses = servers.addresses().await;
-            for row in &mut rows {
-                row.address = addresses.get(&row.contender.session_id.0).cloned();
-            }
-        }
+        let addresses = match queue.contenders().next() {
+            Some(_) => Servers::of(session, connection).await?.addresses().await,
+            None => HashMap::new(),
+        };
+        let rows = Row::with_addresses(&queue, |session| addresses.get(&session.0).cloned());
         Ok(match self.json {
             true => json_text(&format!("{:#}\n", json_of(&queue, &rows))),
             false => Picture::new(&self.path, &queue, rows).text("; --all shows them"),

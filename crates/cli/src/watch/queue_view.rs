@@ -11,7 +11,7 @@ use zookeeper_recipes_overview::{Mark, QueueStatus};
 use super::grid::{Column, Grid, Shape, draw_line};
 use super::style::{bold, colored};
 use super::text_view::wrap;
-use super::view::{Data, step};
+use super::view::{Data, Scroll};
 use crate::queue::{Picture, Row};
 
 const COLUMNS: [Column; 8] = [
@@ -35,11 +35,8 @@ pub(super) struct QueueView {
     picture: Option<Picture>,
     marks: Vec<Mark>,
     grid: Grid,
-    /// The first contender that is shown.
-    top: usize,
-    /// How many contenders fit, and how many there are.
-    page: usize,
-    all: usize,
+    /// The contenders that are shown.
+    scroll: Scroll,
 }
 
 impl QueueView {
@@ -49,9 +46,7 @@ impl QueueView {
             picture: None,
             marks: Vec::new(),
             grid: Grid::default(),
-            top: 0,
-            page: 0,
-            all: 0,
+            scroll: Scroll::default(),
         };
         view.update(data);
         view
@@ -60,20 +55,17 @@ impl QueueView {
     /// Takes over what the last look has shown.
     pub(super) fn update(&mut self, data: &Data) {
         let queue = data.queue(&self.path);
-        self.all = queue.map_or(0, QueueStatus::len);
+        self.scroll.all = queue.map_or(0, QueueStatus::len);
         self.marks = queue.map_or(Vec::new(), QueueStatus::marks);
         self.picture = queue.map(|queue| {
-            let mut rows = Row::of(queue);
-            for row in &mut rows {
-                row.address = data.address(row.contender.session_id);
-            }
+            let rows = Row::with_addresses(queue, |session| data.address(session));
             Picture::new(&self.path, queue, rows)
         });
     }
 
     /// How many of the first contenders this view needs.
     pub(super) fn rows_wanted(&self) -> usize {
-        self.top.saturating_add(self.page)
+        self.scroll.top.saturating_add(self.scroll.page)
     }
 
     /// The sessions of the contenders that are known.
@@ -85,16 +77,7 @@ impl QueueView {
 
     /// True if the key scrolls.
     pub(super) fn on_key(&mut self, key: KeyEvent) -> bool {
-        let Some(step) = step(key, self.page) else {
-            return false;
-        };
-        let top = self.top.saturating_add_signed(step);
-        self.top = top.min(self.last_top());
-        true
-    }
-
-    fn last_top(&self) -> usize {
-        self.all.saturating_sub(self.page)
+        self.scroll.on_key(key)
     }
 
     /// Draws the view, at this time in milliseconds since 1970.
@@ -112,10 +95,10 @@ impl QueueView {
         ])
         .areas(area);
         // The header takes a line.
-        self.page = usize::from(rows.height.saturating_sub(1));
-        self.top = self.top.min(self.last_top());
+        self.scroll.fit(usize::from(rows.height.saturating_sub(1)));
         draw_line(buffer, headline, &self.headline(picture), bold());
-        let shown = picture.rows.iter().skip(self.top).take(self.page);
+        let Scroll { top, page, .. } = self.scroll;
+        let shown = picture.rows.iter().skip(top).take(page);
         let shown: Vec<(Vec<String>, Style)> = shown
             .map(|row| (row.cells(now, true), style(row)))
             .collect();
@@ -127,9 +110,10 @@ impl QueueView {
 
     /// Who holds and who waits, and which part is on the screen if that is not all.
     fn headline(&self, picture: &Picture) -> String {
-        let last = (self.top + self.page).min(self.all);
-        match self.all > self.page {
-            true => format!("{} ({}-{last})", picture.headline, self.top + 1),
+        let Scroll { top, page, all } = self.scroll;
+        let last = (top + page).min(all);
+        match all > page {
+            true => format!("{} ({}-{last})", picture.headline, top + 1),
             false => picture.headline.clone(),
         }
     }

@@ -7,16 +7,12 @@ use ratatui::style::Style;
 
 use super::grid::{draw_line, width_of};
 use super::style::bold;
-use super::view::step;
+use super::view::Scroll;
 use crate::plain_text::visible;
 
 #[derive(Debug, Default)]
 pub(super) struct TextView {
-    /// The first line that is shown.
-    top: usize,
-    /// How many lines fit, and how many there are.
-    page: usize,
-    all: usize,
+    scroll: Scroll,
 }
 
 impl TextView {
@@ -33,25 +29,16 @@ impl TextView {
                 .map(move |line| (line, style))
         });
         let wrapped: Vec<(String, Style)> = wrapped.collect();
-        (self.page, self.all) = (usize::from(area.height), wrapped.len());
-        self.top = self.top.min(self.last_top());
-        for ((line, style), area) in wrapped[self.top..].iter().zip(area.rows()) {
+        self.scroll.all = wrapped.len();
+        self.scroll.fit(usize::from(area.height));
+        for ((line, style), area) in wrapped[self.scroll.top..].iter().zip(area.rows()) {
             draw_line(buffer, area, line, *style);
         }
     }
 
     /// True if the key scrolls.
     pub(super) fn on_key(&mut self, key: KeyEvent) -> bool {
-        let Some(step) = step(key, self.page) else {
-            return false;
-        };
-        let top = self.top.saturating_add_signed(step);
-        self.top = top.min(self.last_top());
-        true
-    }
-
-    fn last_top(&self) -> usize {
-        self.all.saturating_sub(self.page)
+        self.scroll.on_key(key)
     }
 }
 

@@ -104,6 +104,38 @@ pub(super) fn step(key: KeyEvent, page: usize) -> Option<isize> {
     })
 }
 
+/// The part of many lines that is on the screen.
+#[derive(Debug, Default)]
+pub(super) struct Scroll {
+    /// The first line that is shown.
+    pub(super) top: usize,
+    /// How many lines fit, and how many there are.
+    pub(super) page: usize,
+    pub(super) all: usize,
+}
+
+impl Scroll {
+    /// Notes how many lines fit, and shows no line behind the last one.
+    pub(super) fn fit(&mut self, page: usize) {
+        self.page = page;
+        self.top = self.top.min(self.last_top());
+    }
+
+    /// True if the key scrolls.
+    pub(super) fn on_key(&mut self, key: KeyEvent) -> bool {
+        let Some(step) = step(key, self.page) else {
+            return false;
+        };
+        let top = self.top.saturating_add_signed(step);
+        self.top = top.min(self.last_top());
+        true
+    }
+
+    fn last_top(&self) -> usize {
+        self.all.saturating_sub(self.page)
+    }
+}
+
 /// True for Ctrl and this letter.
 pub(super) fn is_control(key: KeyEvent, letter: char) -> bool {
     key.code == KeyCode::Char(letter) && key.modifiers.contains(KeyModifiers::CONTROL)
