@@ -1,6 +1,7 @@
 //! The directories of a tree, as they were read last, changed by what has happened since.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -12,7 +13,7 @@ use crate::kind::{QueueKind, contender, is_contender, is_writer};
 use crate::queue::{Child, Owners, QueueStatus, child, may_be_behind, shared};
 use crate::reader::Reader;
 use crate::sessions::Sessions;
-use crate::walk::{Assignments, BATCH, LISTS, READS, Unread, Walk, read_contenders};
+use crate::walk::{Assignments, BATCH, READS, Unread, Walk, lists, read_contenders};
 
 /// What is known of a tree.
 #[derive(Debug)]
@@ -359,12 +360,8 @@ fn has_lost_writer(known: Option<&QueueStatus>, children: &ChangedChildren) -> b
 
 /// Lists directories that were not known, and reads their contenders.
 async fn list(reader: &Reader, paths: Vec<String>, found: &mut Found) -> Result<(), ServerError> {
-    let lists = stream::iter(paths).map(|path| async move {
-        let listed = reader.list(&path).await;
-        (path, listed)
-    });
     let (mut queues, mut with_data) = (Vec::new(), HashSet::new());
-    let mut lists = lists.buffered(LISTS);
+    let mut lists = pin!(lists(reader, paths));
     while let Some((path, listed)) = lists.next().await {
         match listed? {
             Ok((names, stat)) => {

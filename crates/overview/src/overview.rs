@@ -1,8 +1,10 @@
 //! The overview: one look at all queues below a path.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
+use std::sync::Arc;
 
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::StreamExt;
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session, SessionId};
 
@@ -13,9 +15,7 @@ use crate::queue::{QueueStatus, shared};
 use crate::reader::Reader;
 use crate::sessions::Sessions;
 use crate::standing::Standing;
-use crate::walk::{LISTS, Unread, Walk, read_contenders};
-
-use std::sync::Arc;
+use crate::walk::{Unread, Walk, lists, read_contenders};
 
 /// All queues below a path, as one look has shown them.
 ///
@@ -231,11 +231,7 @@ async fn second_look(
 ) -> Result<HashSet<EdgeKey>, ServerError> {
     let (mut again, mut with_data) = (Vec::new(), HashSet::new());
     let paths = contended.into_iter().map(|it| queues[it].path().to_owned());
-    let lists = stream::iter(paths).map(|path| async move {
-        let listed = reader.list(&path).await;
-        (path, listed)
-    });
-    let mut lists = lists.buffered(LISTS);
+    let mut lists = pin!(lists(reader, paths.collect()));
     while let Some((path, listed)) = lists.next().await {
         if let Ok((names, stat)) = listed? {
             with_data.extend((stat.data_length > 0).then(|| path.clone()));

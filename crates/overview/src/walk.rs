@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 
-use futures_util::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
+use futures_util::stream::{self, FuturesUnordered, Stream, StreamExt, TryStreamExt};
 use zookeeper_recipes_core::{Refusal, ServerError, Stat};
 
 use crate::kind::QueueKind;
@@ -11,7 +11,7 @@ use crate::queue::{Owners, QueueStatus, TRIES, child};
 use crate::reader::Reader;
 
 /// How many lists are under way at a time.
-pub(crate) const LISTS: usize = 64;
+const LISTS: usize = 64;
 
 /// How many reads of contenders are under way at a time.
 pub(crate) const READS: usize = 8;
@@ -185,6 +185,18 @@ impl Walk {
             }
         }
     }
+}
+
+/// What a server says of a directory: the names of its children and its metadata, or a refusal.
+type Listed = Result<Result<(Vec<String>, Stat), Refusal>, ServerError>;
+
+/// Lists these directories, several at a time, and returns them in this order.
+pub(crate) fn lists(reader: &Reader, paths: Vec<String>) -> impl Stream<Item = (String, Listed)> {
+    let lists = stream::iter(paths).map(move |path| async move {
+        let listed = reader.list(&path).await;
+        (path, listed)
+    });
+    lists.buffered(LISTS)
 }
 
 /// Reads the contenders of these queues, and the data of their directories if there is any.
