@@ -16,8 +16,8 @@ use crate::plain_text::plain;
 /// Remove a holder or a waiter from the queue.
 ///
 /// If it was the holder, the next contender may hold immediately. A holder of zookeeper-recipes notices
-/// its loss within a sixth of its session timeout. One of another client is not told: restart its
-/// process. If a holder keeps working, only a store that checks fencing tokens rejects its writes.
+/// its loss within a sixth of its session timeout. zkr does not tell a holder of another client: restart
+/// its process. If a holder keeps working, only a store that checks fencing tokens rejects its writes.
 ///
 /// zkr asks before it removes anything, unless there is --yes.
 #[derive(Debug, Args)]
@@ -123,8 +123,8 @@ impl Evict {
         let meaning = match row.state {
             ContenderState::Holds | ContenderState::Unknown => {
                 "The next contender may hold at once. A holder of zookeeper-recipes learns of its \
-                 loss within a sixth of its session timeout. One of another client is not told, and \
-                 continues to work: restart its process."
+                 loss within a sixth of its session timeout. A holder of another client does not \
+                 learn of it, and continues to work: restart its process."
             }
             ContenderState::WaitsFor(_) => "It loses its place in the queue.",
         };

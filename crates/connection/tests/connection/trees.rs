@@ -52,7 +52,7 @@ fn tree_is_watched_again_after_a_reconnect_and_says_what_may_be_missing() {
     world.settle();
     world.change("/c", EventType::NodeCreated);
     world.settle();
-    // Whoever reads all again needs no earlier event.
+    // A reader that reads all again needs no earlier event.
     assert_eq!(world.tree_events(&tree), [TreeEvent::Missed, created("/c")]);
     assert_eq!(world.watched_by_server(), 1);
 }

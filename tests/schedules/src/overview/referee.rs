@@ -45,7 +45,7 @@ fn recipe_at(path: &str) -> Option<TestedRecipe> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     name: String,
-    /// The number at the end of its name, which a znode has in common with the one that it replaces.
+    /// The number at the end of its name. A znode has the number of the znode that it replaces.
     number: u32,
     czxid: i64,
     session: SessionId,
