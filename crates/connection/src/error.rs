@@ -11,7 +11,7 @@ use zookeeper_recipes_protocol::{DecodeError, ErrorCode, FrameError, OpCode};
 /// Why a session is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum End {
+pub enum SessionEnd {
     /// The server has expired the session, or has answered with another one, or may have expired it.
     #[error("expired")]
     Expired,
@@ -47,15 +47,18 @@ pub enum End {
     InvalidOptions,
 }
 
-impl End {
+impl SessionEnd {
     /// True if the server does not know of the end yet.
     pub fn is_closed_here(self) -> bool {
-        matches!(self, End::Closed | End::TimeoutShortened)
+        matches!(self, SessionEnd::Closed | SessionEnd::TimeoutShortened)
     }
 
     /// True if a new session follows, and nobody has to change anything for that.
     pub fn is_followed(self) -> bool {
-        matches!(self, End::Expired | End::Refused | End::TimeoutShortened)
+        matches!(
+            self,
+            SessionEnd::Expired | SessionEnd::Refused | SessionEnd::TimeoutShortened
+        )
     }
 }
 
@@ -155,7 +158,7 @@ impl From<io::Error> for DisconnectReason {
 pub enum RequestError {
     /// The session ended. The server may or may not have applied a request that was sent.
     #[error("the session is over: {0}")]
-    Ended(End),
+    Ended(SessionEnd),
     /// A request that only the session itself sends. It was not sent.
     #[error("only the session itself sends a request of this kind: {0:?}")]
     Reserved(OpCode),

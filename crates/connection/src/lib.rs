@@ -48,10 +48,12 @@ pub use driver::tcp::Tcp;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use driver::tls::TlsOptions;
-pub use error::{DisconnectReason, End, RequestError};
+pub use error::{DisconnectReason, RequestError, SessionEnd};
 pub use session::digest_md5::{DigestMd5, SaslStep};
 pub use session::host::Host;
-pub use session::machine::{Answer, Config, Exchange, Machine, Output, State, WatchedRead};
+pub use session::machine::{
+    Answer, Config, ConnectionState, Exchange, Machine, Output, WatchedRead,
+};
 pub use session::obstacle::Obstacle;
 pub use session::request_limit::check_length;
 pub use session::trees::TreeEvent;

@@ -80,7 +80,7 @@ pub use error::DecodeError;
 pub use four_letter_word::FourLetterWord;
 pub use frame::{DEFAULT_FRAME_LIMIT, FRAME_HEADER, FrameDecoder, FrameError};
 pub use handshake::{ConnectRequest, ConnectResponse, PASSWORD_LENGTH};
-pub use multi::{MultiOperation, MultiResult};
+pub use multi::{Operation, Outcome};
 pub use operation::{
     AddWatchRequest, AuthRequest, CheckRequest, CreateRequest, CreateTtlRequest, DeleteRequest,
     GetEphemeralsRequest, PathRequest, ReadRequest, ReconfigRequest, SaslRequest, SaslResponse,

@@ -57,7 +57,7 @@ fn decode_all<T>(
 
 operations! {
     /// One operation of a `multi` or a `multiRead`.
-    pub enum MultiOperation {
+    pub enum Operation {
         /// `create`.
         Create(fields: CreateRequest),
         /// `create2`.
@@ -82,10 +82,10 @@ operations! {
 /// The version of a write or a check that any version of the data meets.
 const ANY: i32 = -1;
 
-impl MultiOperation {
+impl Operation {
     /// The znode must exist, with any version of its data.
-    pub fn check(path: impl Into<String>) -> MultiOperation {
-        MultiOperation::Check(CheckRequest {
+    pub fn check(path: impl Into<String>) -> Operation {
+        Operation::Check(CheckRequest {
             path: path.into(),
             version: ANY,
         })
@@ -97,7 +97,7 @@ impl MultiOperation {
         data: impl Into<Vec<u8>>,
         mode: CreateMode,
         acl: impl Into<Vec<Acl>>,
-    ) -> MultiOperation {
+    ) -> Operation {
         let create = CreateRequest {
             path: path.into(),
             data: Some(data.into()),
@@ -106,14 +106,14 @@ impl MultiOperation {
         };
         match mode {
             // A server refuses a container that is asked for by the operation of any other znode.
-            CreateMode::Container => MultiOperation::CreateContainer(create),
-            _ => MultiOperation::Create2(create),
+            CreateMode::Container => Operation::CreateContainer(create),
+            _ => Operation::Create2(create),
         }
     }
 
     /// Replaces a znode's data, whatever its version.
-    pub fn set_data(path: impl Into<String>, data: impl Into<Vec<u8>>) -> MultiOperation {
-        MultiOperation::SetData(SetDataRequest {
+    pub fn set_data(path: impl Into<String>, data: impl Into<Vec<u8>>) -> Operation {
+        Operation::SetData(SetDataRequest {
             path: path.into(),
             data: Some(data.into()),
             version: ANY,
@@ -121,8 +121,8 @@ impl MultiOperation {
     }
 
     /// Deletes a znode, whatever the version of its data.
-    pub fn delete(path: impl Into<String>) -> MultiOperation {
-        MultiOperation::Delete(DeleteRequest {
+    pub fn delete(path: impl Into<String>) -> Operation {
+        Operation::Delete(DeleteRequest {
             path: path.into(),
             version: ANY,
         })
@@ -130,11 +130,11 @@ impl MultiOperation {
 
     /// The same check, write or deletion, which demands this version of the znode's data.
     #[must_use]
-    pub fn at_version(mut self, demanded: i32) -> MultiOperation {
+    pub fn at_version(mut self, demanded: i32) -> Operation {
         match &mut self {
-            MultiOperation::Check(CheckRequest { version, .. })
-            | MultiOperation::SetData(SetDataRequest { version, .. })
-            | MultiOperation::Delete(DeleteRequest { version, .. }) => *version = demanded,
+            Operation::Check(CheckRequest { version, .. })
+            | Operation::SetData(SetDataRequest { version, .. })
+            | Operation::Delete(DeleteRequest { version, .. }) => *version = demanded,
             _ => {}
         }
         self
@@ -143,45 +143,38 @@ impl MultiOperation {
     /// The operation's path.
     pub fn path(&self) -> &str {
         match self {
-            MultiOperation::Create(request)
-            | MultiOperation::Create2(request)
-            | MultiOperation::CreateContainer(request) => &request.path,
-            MultiOperation::CreateTtl(request) => &request.path,
-            MultiOperation::Delete(request) => &request.path,
-            MultiOperation::SetData(request) => &request.path,
-            MultiOperation::Check(request) => &request.path,
-            MultiOperation::GetData(request) | MultiOperation::GetChildren(request) => {
-                &request.path
-            }
+            Operation::Create(request)
+            | Operation::Create2(request)
+            | Operation::CreateContainer(request) => &request.path,
+            Operation::CreateTtl(request) => &request.path,
+            Operation::Delete(request) => &request.path,
+            Operation::SetData(request) => &request.path,
+            Operation::Check(request) => &request.path,
+            Operation::GetData(request) | Operation::GetChildren(request) => &request.path,
         }
     }
 
     /// The operation's path, to change it.
     pub fn path_mut(&mut self) -> &mut String {
         match self {
-            MultiOperation::Create(request)
-            | MultiOperation::Create2(request)
-            | MultiOperation::CreateContainer(request) => &mut request.path,
-            MultiOperation::CreateTtl(request) => &mut request.path,
-            MultiOperation::Delete(request) => &mut request.path,
-            MultiOperation::SetData(request) => &mut request.path,
-            MultiOperation::Check(request) => &mut request.path,
-            MultiOperation::GetData(request) | MultiOperation::GetChildren(request) => {
-                &mut request.path
-            }
+            Operation::Create(request)
+            | Operation::Create2(request)
+            | Operation::CreateContainer(request) => &mut request.path,
+            Operation::CreateTtl(request) => &mut request.path,
+            Operation::Delete(request) => &mut request.path,
+            Operation::SetData(request) => &mut request.path,
+            Operation::Check(request) => &mut request.path,
+            Operation::GetData(request) | Operation::GetChildren(request) => &mut request.path,
         }
     }
 
     /// True for a part of a `multiRead`, and false for a part of a `multi`.
     pub fn is_read(&self) -> bool {
-        matches!(
-            self,
-            MultiOperation::GetData(_) | MultiOperation::GetChildren(_)
-        )
+        matches!(self, Operation::GetData(_) | Operation::GetChildren(_))
     }
 }
 
-impl Record for Vec<MultiOperation> {
+impl Record for Vec<Operation> {
     const SMALLEST: usize = MultiHeader::SMALLEST;
 
     fn encode(&self, to: &mut Output<'_>) {
@@ -193,8 +186,8 @@ impl Record for Vec<MultiOperation> {
     }
 
     /// Apache's server does not accept a transaction of reads and writes either.
-    fn decode(from: &mut Input<'_>) -> Result<Vec<MultiOperation>, DecodeError> {
-        let operations: Vec<_> = decode_all(from, MultiOperation::decode)?;
+    fn decode(from: &mut Input<'_>) -> Result<Vec<Operation>, DecodeError> {
+        let operations: Vec<_> = decode_all(from, Operation::decode)?;
         let reads = operations.iter().filter(|it| it.is_read()).count();
         match reads == 0 || reads == operations.len() {
             true => Ok(operations),
@@ -205,7 +198,7 @@ impl Record for Vec<MultiOperation> {
 
 results! {
     /// One result of a `multi` or a `multiRead`.
-    pub enum MultiResult {
+    pub enum Outcome {
         /// `create` has created the znode at this path.
         Create {
             /// The path, with its number.
@@ -247,40 +240,40 @@ results! {
     }
 }
 
-impl MultiResult {
+impl Outcome {
     /// The results of a `multi` of so many operations that fails at this one.
-    pub fn failed(operations: usize, at: usize, error: ErrorCode) -> Vec<MultiResult> {
+    pub fn failed(operations: usize, at: usize, error: ErrorCode) -> Vec<Outcome> {
         let error_of = |index: usize| match index.cmp(&at) {
             Ordering::Less => ErrorCode::Ok,
             Ordering::Equal => error,
             Ordering::Greater => ErrorCode::RuntimeInconsistency,
         };
         let errors = (0..operations).map(error_of);
-        errors.map(MultiResult::Error).collect()
+        errors.map(Outcome::Error).collect()
     }
 
     fn opcode(&self) -> OpCode {
         match self {
-            MultiResult::Create { .. } => OpCode::Create,
-            MultiResult::Create2 { .. } => OpCode::Create2,
-            MultiResult::Delete => OpCode::Delete,
-            MultiResult::SetData { .. } => OpCode::SetData,
-            MultiResult::Check => OpCode::Check,
-            MultiResult::GetData { .. } => OpCode::GetData,
-            MultiResult::GetChildren { .. } => OpCode::GetChildren,
-            MultiResult::Error(_) => OpCode::Error,
+            Outcome::Create { .. } => OpCode::Create,
+            Outcome::Create2 { .. } => OpCode::Create2,
+            Outcome::Delete => OpCode::Delete,
+            Outcome::SetData { .. } => OpCode::SetData,
+            Outcome::Check => OpCode::Check,
+            Outcome::GetData { .. } => OpCode::GetData,
+            Outcome::GetChildren { .. } => OpCode::GetChildren,
+            Outcome::Error(_) => OpCode::Error,
         }
     }
 
     fn error(&self) -> ErrorCode {
         match self {
-            MultiResult::Error(error) => *error,
+            Outcome::Error(error) => *error,
             _ => ErrorCode::Ok,
         }
     }
 }
 
-impl Record for Vec<MultiResult> {
+impl Record for Vec<Outcome> {
     const SMALLEST: usize = MultiHeader::SMALLEST;
 
     fn encode(&self, to: &mut Output<'_>) {
@@ -291,7 +284,7 @@ impl Record for Vec<MultiResult> {
         END.encode(to);
     }
 
-    fn decode(from: &mut Input<'_>) -> Result<Vec<MultiResult>, DecodeError> {
-        decode_all(from, MultiResult::decode)
+    fn decode(from: &mut Input<'_>) -> Result<Vec<Outcome>, DecodeError> {
+        decode_all(from, Outcome::decode)
     }
 }

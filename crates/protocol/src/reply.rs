@@ -6,7 +6,7 @@ use crate::error::DecodeError;
 use crate::frame;
 use crate::jute::{Input, Output, Record, records};
 use crate::message::results;
-use crate::multi::MultiResult;
+use crate::multi::Outcome;
 use crate::operation::SaslResponse;
 use crate::text::Form;
 
@@ -171,7 +171,7 @@ results! {
             path: String,
         } for Sync,
         /// The reply to `multi` and `multiRead`: one result for each operation.
-        Multi(results: Vec<MultiResult>) for Multi | MultiRead,
+        Multi(results: Vec<Outcome>) for Multi | MultiRead,
         /// The reply to `sasl`.
         Sasl(response: SaslResponse) for Sasl,
         /// The reply to `getEphemerals`.

@@ -5,7 +5,7 @@ use crate::error::DecodeError;
 use crate::frame;
 use crate::jute::{Input, Output, Record, records};
 use crate::message::operations;
-use crate::multi::MultiOperation;
+use crate::multi::Operation;
 use crate::operation::{
     AddWatchRequest, AuthRequest, CheckRequest, CreateRequest, CreateTtlRequest, DeleteRequest,
     GetEphemeralsRequest, PathRequest, ReadRequest, ReconfigRequest, SaslRequest, SetAclRequest,
@@ -122,9 +122,9 @@ operations! {
         /// `check`: answered by [`Stat`](crate::ReplyBody::Stat).
         Check(fields: CheckRequest),
         /// `multi`: answered by [`Multi`](crate::ReplyBody::Multi).
-        Multi(fields: Vec<MultiOperation>),
+        Multi(fields: Vec<Operation>),
         /// `multiRead`: answered by [`Multi`](crate::ReplyBody::Multi).
-        MultiRead(fields: Vec<MultiOperation>),
+        MultiRead(fields: Vec<Operation>),
         /// `reconfig`: answered by [`Data`](crate::ReplyBody::Data).
         Reconfig(fields: ReconfigRequest),
         /// `checkWatches`: answered by [`Empty`](crate::ReplyBody::Empty).

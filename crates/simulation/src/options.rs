@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::{MultiOperation, OpCode, RequestBody};
+use zookeeper_recipes_protocol::{OpCode, Operation, RequestBody};
 
 use crate::engine::limits::Limits;
 
@@ -195,7 +195,7 @@ pub enum Opcode {
 
 impl Opcode {
     fn is_of(self, request: &RequestBody) -> bool {
-        use MultiOperation as Part;
+        use Operation as Part;
         let is_container = |part: &Part| {
             matches!(part, Part::Create(it) | Part::Create2(it) | Part::CreateContainer(it)
                 if it.mode.is_container())

@@ -8,8 +8,8 @@ use shuttle::future::{block_on, spawn};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::{self, JoinHandle};
 use zookeeper_recipes_connection::{
-    Answer, Config, Connection, Driver, End, Host, RequestError, State, UnsupportedRequests,
-    WatchEvent, WatchedRead,
+    Answer, Config, Connection, ConnectionState, Driver, Host, RequestError, SessionEnd,
+    UnsupportedRequests, WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ReadRequest, ReplyBody, RequestBody};
 use zookeeper_recipes_shuttle::{Wire, check};
@@ -78,7 +78,7 @@ fn each_request_has_its_own_reply() {
         let (_wire, connection, driver) = open();
         let driver = spawn(driver);
         join(readers(&connection, |outcome| outcome.expect("an answer")));
-        assert_eq!(block_on(connection.close()), End::Closed);
+        assert_eq!(block_on(connection.close()), SessionEnd::Closed);
         block_on(driver).expect("the driver ends");
     });
 }
@@ -104,7 +104,7 @@ fn each_request_has_one_outcome_when_the_connection_breaks() {
         join(threads);
         read(&connection, "/last").expect("the next connection");
         clock.abort();
-        assert_eq!(block_on(connection.close()), End::Closed);
+        assert_eq!(block_on(connection.close()), SessionEnd::Closed);
         block_on(driver).expect("the driver ends");
     });
 }
@@ -115,10 +115,10 @@ fn requests_of_other_threads_end_with_the_close() {
         let (_wire, connection, driver) = open();
         let driver = spawn(driver);
         let threads = readers(&connection, |outcome| match outcome {
-            Ok(()) | Err(RequestError::Ended(End::Closed)) => {}
+            Ok(()) | Err(RequestError::Ended(SessionEnd::Closed)) => {}
             Err(other) => panic!("{other}"),
         });
-        assert_eq!(block_on(connection.close()), End::Closed);
+        assert_eq!(block_on(connection.close()), SessionEnd::Closed);
         join(threads);
         block_on(driver).expect("the driver ends");
     });
@@ -132,15 +132,19 @@ fn requests_and_the_state_end_with_the_runtime() {
         let polls = thread_rng().gen_range(0..8);
         let driver = spawn(polled(driver, polls));
         let threads = readers(&connection, |outcome| match outcome {
-            Ok(()) | Err(RequestError::Broken(_) | RequestError::Ended(End::Closed)) => {}
+            Ok(()) | Err(RequestError::Broken(_) | RequestError::Ended(SessionEnd::Closed)) => {}
             Err(other) => panic!("{other}"),
         });
         let mut states = connection.states();
-        let ended = |state: &State| matches!(state, State::Ended(End::Closed));
+        let ended =
+            |state: &ConnectionState| matches!(state, ConnectionState::Ended(SessionEnd::Closed));
         drop(block_on(states.wait_for(ended)).expect("the sender"));
         join(threads);
         block_on(driver).expect("dropped");
-        assert!(matches!(connection.state(), State::Ended(End::Closed)));
+        assert!(matches!(
+            connection.state(),
+            ConnectionState::Ended(SessionEnd::Closed)
+        ));
     });
 }
 
@@ -193,7 +197,7 @@ fn each_watch_fires_whatever_other_threads_drop() {
         });
         join(watchers);
         writer.abort();
-        assert_eq!(block_on(connection.close()), End::Closed);
+        assert_eq!(block_on(connection.close()), SessionEnd::Closed);
         block_on(driver).expect("the driver ends");
     });
 }

@@ -1,9 +1,8 @@
 //! Which requests the servers know, and what they do at the others.
 
 use zookeeper_recipes_protocol::{
-    AddWatchMode, AddWatchRequest, CheckRequest, CreateMode, CreateTtlRequest, ErrorCode,
-    MultiOperation, OpCode, PathRequest, RequestBody, SetWatchesRequest, WatcherType,
-    WatchesRequest,
+    AddWatchMode, AddWatchRequest, CheckRequest, CreateMode, CreateTtlRequest, ErrorCode, OpCode,
+    Operation, PathRequest, RequestBody, SetWatchesRequest, WatcherType, WatchesRequest,
 };
 
 use super::client::{Trouble, create, read};
@@ -56,13 +55,13 @@ pub(super) static REQUESTS: &[AskedRequest] = &[
         "request-multi",
         "no lease is renewed, and no guarded write is done",
         Need::Required,
-        |path| RequestBody::Multi(vec![MultiOperation::Check(check(path))]),
+        |path| RequestBody::Multi(vec![Operation::Check(check(path))]),
     ),
     asked(
         "request-multiRead",
         "no recipe shows who holds and who waits",
         Need::Required,
-        |path| RequestBody::MultiRead(vec![MultiOperation::GetData(read(path, false))]),
+        |path| RequestBody::MultiRead(vec![Operation::GetData(read(path, false))]),
     ),
     asked(
         "request-sync",

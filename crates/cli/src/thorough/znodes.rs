@@ -1,8 +1,8 @@
 //! The order of writes and reads, sequence numbers, transaction ids and versions.
 
 use zookeeper_recipes_protocol::{
-    CheckRequest, CreateMode, ErrorCode, MultiOperation, MultiResult, OpCode, PathRequest,
-    ReplyBody, RequestBody, Stat,
+    CheckRequest, CreateMode, ErrorCode, OpCode, Operation, Outcome, PathRequest, ReplyBody,
+    RequestBody, Stat,
 };
 
 use super::client::{Client, Trouble, create, delete, read, set};
@@ -281,10 +281,7 @@ async fn transaction(
         version,
     };
     let create = create(path, CreateMode::Ephemeral);
-    let operations = vec![
-        MultiOperation::Create2(create),
-        MultiOperation::Check(check),
-    ];
+    let operations = vec![Operation::Create2(create), Operation::Check(check)];
     let reply = client.ask(RequestBody::Multi(operations)).await?;
     if reply.header.error != ErrorCode::Ok {
         return Ok(Some(reply.header.error));
@@ -294,8 +291,8 @@ async fn transaction(
     };
     Ok(results.iter().find_map(|result| match result {
         // The results of the other operations.
-        MultiResult::Error(ErrorCode::Ok | ErrorCode::RuntimeInconsistency) => None,
-        MultiResult::Error(code) => Some(*code),
+        Outcome::Error(ErrorCode::Ok | ErrorCode::RuntimeInconsistency) => None,
+        Outcome::Error(code) => Some(*code),
         _ => None,
     }))
 }

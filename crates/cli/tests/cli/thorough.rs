@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_protocol::{
-    ConnectResponse, FRAME_HEADER, MultiOperation, OpCode, Reply, ReplyBody, Request, RequestBody,
+    ConnectResponse, FRAME_HEADER, OpCode, Reply, ReplyBody, Request, RequestBody,
 };
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, Opcode, SimulationOptions};
 use zookeeper_recipes_suite::{TICK, eventually, proxy, requiring_sasl, server_with};
@@ -381,7 +381,7 @@ fn unconditional(body: &mut RequestBody) {
     match body {
         RequestBody::SetData(set) => set.version = -1,
         RequestBody::Delete(delete) => delete.version = -1,
-        RequestBody::Multi(all) => all.retain(|it| !matches!(it, MultiOperation::Check(_))),
+        RequestBody::Multi(all) => all.retain(|it| it.opcode() != OpCode::Check),
         other => panic!("{other:?}"),
     }
 }

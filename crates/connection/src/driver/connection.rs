@@ -13,9 +13,9 @@ use zookeeper_recipes_protocol::RequestBody;
 use crate::driver::network::Network;
 use crate::driver::shared::{Inner, Shared};
 use crate::driver::task::Driver;
-use crate::error::{End, RequestError};
+use crate::error::{RequestError, SessionEnd};
 use crate::session::host::Host;
-use crate::session::machine::{Answer, Config, Machine, State, WatchedRead};
+use crate::session::machine::{Answer, Config, ConnectionState, Machine, WatchedRead};
 use crate::session::obstacle::Obstacle;
 use crate::session::trees::TreeEvent;
 use crate::session::watches::{WatchEvent, WatchId};
@@ -30,7 +30,7 @@ impl Connection {
     /// A session over this network, and the driver that has to run for it to do anything.
     ///
     /// Spawn the driver on the runtime that the connections belong to. It ends with the session.
-    /// If it is dropped before, the session ends on this side with [`End::Closed`].
+    /// If it is dropped before, the session ends on this side with [`SessionEnd::Closed`].
     pub fn new(network: Arc<dyn Network>, config: Config) -> (Connection, Driver) {
         let (now, hosts) = (network.now(), config.hosts.clone());
         let mut machine = Machine::new(now, config);
@@ -119,20 +119,20 @@ impl Connection {
     }
 
     /// The state of the session.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ConnectionState {
         *self.shared.state.borrow()
     }
 
     /// The state of the session and its changes. The receiver does not keep the session open.
     ///
     /// It is also marked as changed each time that a host was tried in vain.
-    pub fn states(&self) -> watch::Receiver<State> {
+    pub fn states(&self) -> watch::Receiver<ConnectionState> {
         self.shared.state.subscribe()
     }
 
     /// The number of the first connection over which a server has confirmed the session.
     ///
-    /// `None` before that. If the connection of the first [`State::Connected`] has another number,
+    /// `None` before that. If the connection of the first [`ConnectionState::Connected`] has another number,
     /// the session has reconnected before.
     pub fn opened_over(&self) -> Option<u64> {
         self.shared.lock().machine.opened_over
@@ -168,7 +168,7 @@ impl Connection {
 
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
-    /// The [state](Self::state) is [`State::Ended`] once a server has confirmed the close or T has
+    /// The [state](Self::state) is [`ConnectionState::Ended`] once a server has confirmed the close or T has
     /// passed. A session that is over stays as it is.
     pub fn begin_close(&self) {
         self.shared.input(Machine::close);
@@ -179,13 +179,13 @@ impl Connection {
     /// # Cancel safety
     ///
     /// If the future is dropped, the close continues in the driver.
-    pub async fn close(&self) -> End {
+    pub async fn close(&self) -> SessionEnd {
         self.begin_close();
         let mut states = self.states();
-        let ended = states.wait_for(|state| matches!(state, State::Ended(_)));
+        let ended = states.wait_for(|state| matches!(state, ConnectionState::Ended(_)));
         match ended.await.as_deref() {
-            Ok(State::Ended(end)) => *end,
-            _ => End::Closed,
+            Ok(ConnectionState::Ended(end)) => *end,
+            _ => SessionEnd::Closed,
         }
     }
 }
@@ -214,7 +214,7 @@ impl Future for Pending {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let reply = ready!(Pin::new(&mut self.reply).poll(context));
         // The driver answers each request before it goes.
-        Poll::Ready(reply.unwrap_or(Err(RequestError::Ended(End::Closed))))
+        Poll::Ready(reply.unwrap_or(Err(RequestError::Ended(SessionEnd::Closed))))
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::driver::network::Network;
 use crate::error::RequestError;
-use crate::session::machine::{Answer, Machine, Output, State};
+use crate::session::machine::{Answer, ConnectionState, Machine, Output};
 use crate::session::watches::WatchEvent;
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -21,7 +21,7 @@ pub(crate) type WatchTo = oneshot::Sender<WatchEvent>;
 pub(crate) struct Shared {
     pub(crate) inner: Mutex<Inner>,
     pub(crate) network: Arc<dyn Network>,
-    pub(crate) state: watch::Sender<State>,
+    pub(crate) state: watch::Sender<ConnectionState>,
 }
 
 pub(crate) struct Inner {

@@ -17,7 +17,7 @@ use crate::driver::network::{Connecting, LookingUp, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
 use crate::error::DisconnectReason;
 use crate::session::host::Host;
-use crate::session::machine::{Machine, Output, State};
+use crate::session::machine::{ConnectionState, Machine, Output};
 use crate::session::requests::take_first;
 
 /// How many bytes one read takes at most.
@@ -108,7 +108,7 @@ impl Driver {
                 self.transport = Transport::Opening(connecting);
             }
             Output::Disconnect => self.disconnect(),
-            Output::State(State::Ended(_)) => {
+            Output::State(ConnectionState::Ended(_)) => {
                 self.has_ended = true;
                 self.shared.deliver(output);
             }

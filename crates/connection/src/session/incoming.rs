@@ -8,7 +8,7 @@ use zookeeper_recipes_protocol::{
     RequestBody, WatcherEvent, xid,
 };
 
-use crate::error::{DisconnectReason, End, RequestError};
+use crate::error::{DisconnectReason, RequestError, SessionEnd};
 use crate::session::machine::{
     Answer, Exchange, Machine, OWN_XID, Output, Phase, ReadWatch, Recipient, WatchedRead,
     only_reads,
@@ -90,7 +90,7 @@ impl<R, W> Machine<R, W> {
             return self.challenged(now, frame);
         }
         if header.error == ErrorCode::SessionClosedRequireSaslAuth {
-            self.end(End::SaslRequired);
+            self.end(SessionEnd::SaslRequired);
             return Ok(());
         }
         match header.xid {
@@ -131,7 +131,7 @@ impl<R, W> Machine<R, W> {
                     // Nobody knows the new session, so it must not stay open at the server.
                     self.send_own(RequestBody::CloseSession);
                 }
-                self.end(End::Expired);
+                self.end(SessionEnd::Expired);
                 return Ok(());
             }
             _ => {}
@@ -174,7 +174,7 @@ impl<R, W> Machine<R, W> {
         if self.served_at.is_none() || self.refusals >= self.hosts.number().max(MAX_REFUSALS) {
             self.hosts
                 .note(Some(DisconnectReason::AuthenticationFailed(scheme)));
-            self.end(End::AuthenticationFailed);
+            self.end(SessionEnd::AuthenticationFailed);
             return Ok(());
         }
         Err(DisconnectReason::AuthenticationFailed(scheme))
@@ -305,7 +305,7 @@ impl<R, W> Machine<R, W> {
             }
             Recipient::Tree(path) => self.tree_watched(now, &path, header.error),
             Recipient::Nobody => {}
-            Recipient::Closing => self.end(End::Closed),
+            Recipient::Closing => self.end(SessionEnd::Closed),
         }
     }
 }

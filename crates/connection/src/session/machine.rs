@@ -12,7 +12,7 @@ use zookeeper_recipes_protocol::{
     WatchesRequest,
 };
 
-use crate::error::{End, RequestError};
+use crate::error::{RequestError, SessionEnd};
 use crate::session::digest_md5::DigestMd5;
 use crate::session::host::Host;
 use crate::session::hosts::Hosts;
@@ -57,7 +57,7 @@ impl fmt::Debug for Config {
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ConnectionState {
     /// A server has confirmed the session over the current connection.
     Connected {
         /// The id of the session.
@@ -74,7 +74,7 @@ pub enum State {
         timeout: Duration,
     },
     /// The session is over.
-    Ended(End),
+    Ended(SessionEnd),
 }
 
 /// A reply, and what passed between this process and the server.
@@ -144,7 +144,7 @@ pub enum Output<R, W> {
     /// this waker.
     Wake(Waker),
     /// The state of the session has changed, or an address was tried or looked up in vain.
-    State(State),
+    State(ConnectionState),
 }
 
 /// The watch that a read may set.
@@ -190,7 +190,7 @@ pub(crate) enum Phase {
     /// The server takes requests.
     Up,
     /// The session is over.
-    Ended(End),
+    Ended(SessionEnd),
 }
 
 /// What is known of hosts that refuse the session.
@@ -397,7 +397,7 @@ impl<R, W> Machine<R, W> {
         if self.session.is_none() {
             // A handshake that goes out now would open a session that nobody closes.
             self.own_frames.clear();
-            return self.end(End::Closed);
+            return self.end(SessionEnd::Closed);
         }
         self.ask_to_close();
         self.closing_until = Some(now + self.timing.session);
@@ -453,7 +453,7 @@ impl<R, W> Machine<R, W> {
     ///
     /// For a driver that stops. The session stays open at the server until its timeout.
     pub fn abandon(&mut self) {
-        self.end(End::Closed);
+        self.end(SessionEnd::Closed);
     }
 
     /// Takes the next output.
@@ -467,9 +467,9 @@ impl<R, W> Machine<R, W> {
     }
 
     /// The state while no server has confirmed the session.
-    pub(crate) fn disconnected(&self) -> State {
+    pub(crate) fn disconnected(&self) -> ConnectionState {
         let timeout = self.shortest;
-        State::Disconnected { timeout }
+        ConnectionState::Disconnected { timeout }
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -484,7 +484,7 @@ impl<R, W> Machine<R, W> {
         let opcode = body.opcode();
         let asked = match self.phase {
             Phase::Ended(end) => Err((to, RequestError::Ended(end))),
-            _ if self.closing_until.is_some() => Err((to, RequestError::Ended(End::Closed))),
+            _ if self.closing_until.is_some() => Err((to, RequestError::Ended(SessionEnd::Closed))),
             _ if self.config.unsupported.refuses(opcode, now) => {
                 Err((to, RequestError::Unsupported(opcode)))
             }

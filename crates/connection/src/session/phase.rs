@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use zookeeper_recipes_protocol::{AuthRequest, ConnectRequest, FrameDecoder, OpCode, RequestBody};
 
-use crate::error::{DisconnectReason, End, RequestError};
+use crate::error::{DisconnectReason, RequestError, SessionEnd};
 use crate::session::machine::{
-    MAX_WATCH_BREAKS, Machine, Output, Phase, Recipient, Refusal, State,
+    ConnectionState, MAX_WATCH_BREAKS, Machine, Output, Phase, Recipient, Refusal,
 };
 use crate::session::obstacle::Obstacle;
 use crate::session::unsupported::{is_replaced, may_be_unknown};
@@ -72,7 +72,7 @@ impl<R, W> Machine<R, W> {
             return;
         };
         match due {
-            Due::End => self.end(End::Closed),
+            Due::End => self.end(SessionEnd::Closed),
             Due::Try => self.try_next(now),
             Due::Ping => self.ping(now),
             Due::GiveUp(cause) => self.give_up(now, cause),
@@ -220,7 +220,7 @@ impl<R, W> Machine<R, W> {
         self.refusals = 0;
         self.broken_at_watches = 0;
         self.said_at = now;
-        self.yields(Output::State(State::Connected {
+        self.yields(Output::State(ConnectionState::Connected {
             session_id,
             timeout: self.shortest,
             connection: self.connection,
@@ -239,7 +239,7 @@ impl<R, W> Machine<R, W> {
             _ => false,
         };
         if self.note_refusal(now, &cause) {
-            return self.end(End::Refused);
+            return self.end(SessionEnd::Refused);
         }
         if !was_up && !self.is_urgent(now) {
             self.handshake_limit.failed(&cause);
@@ -308,13 +308,13 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Ends the session on this side.
-    pub(crate) fn end(&mut self, end: End) {
+    pub(crate) fn end(&mut self, end: SessionEnd) {
         if self.is_ended() {
             return;
         }
         let end = match end {
             // The close may have had an effect, but no answer.
-            End::Expired if self.closing_until.is_some() => End::Closed,
+            SessionEnd::Expired if self.closing_until.is_some() => SessionEnd::Closed,
             end => end,
         };
         let had_connection = !matches!(self.phase, Phase::Down { .. });
@@ -325,7 +325,7 @@ impl<R, W> Machine<R, W> {
         }
         self.unwatch_all();
         self.end_trees(&RequestError::Ended(end));
-        self.yields(Output::State(State::Ended(end)));
+        self.yields(Output::State(ConnectionState::Ended(end)));
         if had_connection {
             self.yields(Output::Disconnect);
         }

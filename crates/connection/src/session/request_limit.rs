@@ -1,6 +1,6 @@
 //! The limit on requests: a server closes the connection at a request that is too long.
 
-use zookeeper_recipes_protocol::{Acl, MultiOperation, Request, RequestBody};
+use zookeeper_recipes_protocol::{Acl, Operation, Request, RequestBody};
 
 use crate::error::RequestError;
 
@@ -43,7 +43,7 @@ fn added(body: &RequestBody) -> usize {
     match body {
         RequestBody::Multi(operations) | RequestBody::MultiRead(operations) => {
             let each = operations.iter().map(|operation| match operation {
-                MultiOperation::Create2(create) | MultiOperation::CreateContainer(create) => {
+                Operation::Create2(create) | Operation::CreateContainer(create) => {
                     ADDED + identities(&create.acl)
                 }
                 _ => ADDED,

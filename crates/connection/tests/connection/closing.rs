@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{End, RequestError, WatchEvent, WatchedRead};
+use zookeeper_recipes_connection::{RequestError, SessionEnd, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::OpCode;
 
 use crate::world::{T, Way, World, config};
@@ -11,7 +11,7 @@ fn ends(world: &mut World) -> Duration {
     let since = world.now;
     world.machine.close(world.now);
     world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::Closed));
+    assert_eq!(world.end(), Some(SessionEnd::Closed));
     assert!(!world.has_connection() && world.machine.deadline().is_none());
     world.check();
     world.now - since
@@ -19,7 +19,7 @@ fn ends(world: &mut World) -> Duration {
 
 fn assert_closed(world: &World, caller: usize) {
     let outcome = world.outcome(caller);
-    assert_matches!(outcome, Err(RequestError::Ended(End::Closed)));
+    assert_matches!(outcome, Err(RequestError::Ended(SessionEnd::Closed)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Credentials that servers refuse.
 
-use zookeeper_recipes_connection::{DisconnectReason, End};
+use zookeeper_recipes_connection::{DisconnectReason, SessionEnd};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::world::{World, config_with_credentials};
@@ -37,7 +37,7 @@ fn refusal_when_the_session_is_opened_is_the_end() {
     let mut world = world(3);
     world.ensemble.conduct.refuses_auth = true;
     world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::AuthenticationFailed));
+    assert_eq!(world.end(), Some(SessionEnd::AuthenticationFailed));
     assert_eq!(world.connects.len(), 1);
     let (_, host) = world.connects[0];
     let obstacle = world.obstacle(host);
@@ -52,7 +52,7 @@ fn refusal_at_a_reconnect_is_the_end_after_three_or_once_by_each_host() {
         world.ensemble.conduct.refuses_auth = true;
         world.close_connection();
         world.until(|world| world.end().is_some());
-        assert_eq!(world.end(), Some(End::AuthenticationFailed));
+        assert_eq!(world.end(), Some(SessionEnd::AuthenticationFailed));
         assert_eq!(world.connects.len(), 1 + refusals, "{hosts} hosts");
     }
 }

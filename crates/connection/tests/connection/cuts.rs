@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{End, WatchEvent, WatchedRead};
+use zookeeper_recipes_connection::{SessionEnd, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::EventType;
 
 use crate::world::{Cut, T, World, config_with_credentials};
@@ -64,7 +64,7 @@ fn check(world: &mut World, expected: &Expected) {
     }
     world.machine.close(world.now);
     world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::Closed));
+    assert_eq!(world.end(), Some(SessionEnd::Closed));
     let seen = world.seen.get(&expected.stays).cloned().unwrap_or_default();
     assert_eq!(
         seen == [WatchEvent::Unwatched],

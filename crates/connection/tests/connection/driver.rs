@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use tokio::task::yield_now;
 use tokio::time::{Instant, advance, timeout};
 use zookeeper_recipes_connection::{
-    Connecting, Connection, Driver, End, Host, Network, RequestError, State, Stream, WatchedRead,
+    Connecting, Connection, ConnectionState, Driver, Host, Network, RequestError, SessionEnd,
+    Stream, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Reply, RequestBody};
 
@@ -138,14 +139,14 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
 
 fn number_of(connection: &Connection) -> Option<u64> {
     match connection.state() {
-        State::Connected { connection, .. } => Some(connection),
-        State::Disconnected { .. } | State::Ended(_) => None,
+        ConnectionState::Connected { connection, .. } => Some(connection),
+        ConnectionState::Disconnected { .. } | ConnectionState::Ended(_) => None,
     }
 }
 
 async fn connected(connection: &Connection) {
     let mut states = connection.states();
-    let connected = states.wait_for(|state| matches!(state, State::Connected { .. }));
+    let connected = states.wait_for(|state| matches!(state, ConnectionState::Connected { .. }));
     drop(in_time(connected).await.expect("a driver"));
 }
 
@@ -290,7 +291,7 @@ async fn dropped_futures_leave_the_session_as_it_is() {
         assert!(once.await.is_pending());
     }
     let mut states = connection.states();
-    let ended = states.wait_for(|state| *state == State::Ended(End::Closed));
+    let ended = states.wait_for(|state| *state == ConnectionState::Ended(SessionEnd::Closed));
     drop(in_time(ended).await);
     assert!(ensemble.lock().expect("no panic").sessions.is_empty());
 }
@@ -307,7 +308,7 @@ async fn last_handle_that_is_dropped_closes_the_session_and_ends_the_driver() {
     assert!(reply.is_ok());
     let ended = timeout(LONG, driver).await.expect("it ends");
     ended.expect("without a panic");
-    assert_eq!(*states.borrow(), State::Ended(End::Closed));
+    assert_eq!(*states.borrow(), ConnectionState::Ended(SessionEnd::Closed));
     assert!(ensemble.lock().expect("no panic").sessions.is_empty());
 }
 
@@ -320,9 +321,12 @@ async fn driver_that_is_dropped_ends_the_session_for_its_callers() {
     let pending = connection.request(create("/a"));
     driver.abort();
     let reply = in_time(pending).await;
-    assert_matches!(reply, Err(RequestError::Ended(End::Closed)));
+    assert_matches!(reply, Err(RequestError::Ended(SessionEnd::Closed)));
     assert!(created(&connection, "/b").await.is_err());
-    assert_eq!(timeout(LONG, connection.close()).await, Ok(End::Closed));
+    assert_eq!(
+        timeout(LONG, connection.close()).await,
+        Ok(SessionEnd::Closed)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,9 +337,9 @@ async fn session_that_is_over_answers_although_its_driver_was_not_dropped() {
         connection.close().await
     };
     let both = timeout(LONG, async { tokio::join!(close, &mut driver) }).await;
-    assert_eq!(both.expect("an end").0, End::Closed);
+    assert_eq!(both.expect("an end").0, SessionEnd::Closed);
     let refused = created(&connection, "/a").await;
-    assert_matches!(refused, Err(RequestError::Ended(End::Closed)));
+    assert_matches!(refused, Err(RequestError::Ended(SessionEnd::Closed)));
     drop(driver);
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Config, DisconnectReason, End, State};
+use zookeeper_recipes_connection::{Config, ConnectionState, DisconnectReason, SessionEnd};
 use zookeeper_recipes_protocol::{ConnectResponse, OpCode, Reply, ReplyBody, xid};
 
 use crate::peer::{frame, ping_reply};
@@ -10,7 +10,7 @@ use crate::world::{T, Way, World, config, config_with_credentials};
 
 fn granted(world: &World) -> Duration {
     match world.state() {
-        Some(State::Connected { timeout, .. }) => timeout,
+        Some(ConnectionState::Connected { timeout, .. }) => timeout,
         other => panic!("{other:?}"),
     }
 }
@@ -71,7 +71,7 @@ fn wrong_password_at_a_reconnect_is_the_end() {
     passwords.for_each(|password| password.push(1));
     world.close_connection();
     world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::Expired));
+    assert_eq!(world.end(), Some(SessionEnd::Expired));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn another_session_at_a_reconnect_is_closed_whatever_the_server_sends_behind_it(
         let before = world.bytes_to_server;
         world.inject(&[&response(10_000, 4711)[..], behind].concat());
         world.settle();
-        assert_eq!(world.end(), Some(End::Expired));
+        assert_eq!(world.end(), Some(SessionEnd::Expired));
         assert!(world.bytes_to_server > before, "{behind:?}");
         assert!(!world.has_connection());
     }
@@ -97,7 +97,7 @@ fn no_session_at_a_reconnect_is_the_end() {
     for (timeout, is_own) in [(10_000, false), (0, true)] {
         let (mut world, session) = greeting(config(3));
         respond(&mut world, timeout, session * i64::from(is_own));
-        assert_eq!(world.end(), Some(End::Expired), "{timeout} {is_own}");
+        assert_eq!(world.end(), Some(SessionEnd::Expired), "{timeout} {is_own}");
     }
 }
 
@@ -229,7 +229,10 @@ fn timeout_that_is_shortened_is_reported_although_the_connection_breaks_at_once(
     world.pass(T);
     // The server expires the session by the T that it has granted, although no request passed.
     let timeout = Duration::from_secs(4);
-    assert_eq!(world.state(), Some(State::Disconnected { timeout }));
+    assert_eq!(
+        world.state(),
+        Some(ConnectionState::Disconnected { timeout })
+    );
     // A caller that looks late sees the shortest T, too.
     world.ways.fill(Way::Member);
     world.ensemble.conduct.closes_at = None;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zookeeper_recipes_connection::{DisconnectReason, RequestError, State};
+use zookeeper_recipes_connection::{ConnectionState, DisconnectReason, RequestError};
 use zookeeper_recipes_protocol::{
     ErrorCode, EventType, OpCode, PathRequest, ReadRequest, Reply, ReplyBody, RequestBody, xid,
 };
@@ -31,7 +31,7 @@ fn break_at(bytes: &[u8]) -> DisconnectReason {
     let (mut world, caller) = waiting_for(sync());
     world.inject(bytes);
     world.settle();
-    assert_matches!(world.state(), Some(State::Disconnected { .. }));
+    assert_matches!(world.state(), Some(ConnectionState::Disconnected { .. }));
     world.check();
     let cause = match world.outcome(caller) {
         Err(RequestError::Broken(cause)) => cause.clone(),
@@ -156,7 +156,7 @@ fn reply_that_nobody_asked_for_breaks_the_connection() {
         world.inject(&frame(&Reply::new(xid, 1, ReplyBody::Empty)));
         world.settle();
         let state = world.state();
-        assert_matches!(state, Some(State::Disconnected { .. }));
+        assert_matches!(state, Some(ConnectionState::Disconnected { .. }));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{Config, End, WatchedRead};
+use zookeeper_recipes_connection::{Config, SessionEnd, WatchedRead};
 use zookeeper_recipes_protocol::{ErrorCode, OpCode};
 
 use crate::world::{T, Way, World, config, config_with_credentials};
@@ -38,7 +38,7 @@ fn session_that_has_seen_more_than_the_servers_have_is_over_after_twice_its_time
         world.pass(2 * T);
         assert_eq!(world.end(), None, "a quorum with its data may return");
         world.pass(ROUND);
-        assert_eq!(world.end(), Some(End::Refused), "seed {seed}");
+        assert_eq!(world.end(), Some(SessionEnd::Refused), "seed {seed}");
         assert!(world.seen.contains_key(&waits));
         // The session that was opened to see if the servers serve is closed again.
         assert!(world.ensemble.last_session > session && closes(&world) == 1);
@@ -154,7 +154,7 @@ fn session_whose_requests_need_sasl_is_over_at_the_first_of_any_kind() {
         world.ensemble.conduct.refuses_all = Some(ErrorCode::SessionClosedRequireSaslAuth);
         ask(&mut world);
         world.until(|world| world.end().is_some());
-        assert_eq!(world.end(), Some(End::SaslRequired));
+        assert_eq!(world.end(), Some(SessionEnd::SaslRequired));
         assert_eq!(world.connects.len(), 1);
         world.check();
     }
@@ -166,7 +166,7 @@ fn session_is_never_up_at_servers_that_need_sasl() {
         let mut world = World::new(config);
         world.ensemble.conduct.refuses_all = Some(ErrorCode::SessionClosedRequireSaslAuth);
         world.until(|world| world.end().is_some());
-        assert_eq!(world.end(), Some(End::SaslRequired));
+        assert_eq!(world.end(), Some(SessionEnd::SaslRequired));
         assert_eq!(world.states.len(), 1, "{:?}", world.states);
         assert_eq!(world.connects.len(), 1);
     }

@@ -1,6 +1,6 @@
 //! SASL: who asks is shown over each connection, before anything else.
 
-use zookeeper_recipes_connection::{Config, DisconnectReason, End, WatchedRead};
+use zookeeper_recipes_connection::{Config, DisconnectReason, SessionEnd, WatchedRead};
 use zookeeper_recipes_protocol::{ErrorCode, OpCode};
 
 use crate::peer::Challenge;
@@ -89,7 +89,7 @@ fn refusal_when_the_session_is_opened_is_the_end() {
         let mut world = world(3, "bob:secret");
         world.ensemble.conduct.sasl = Some(refuses);
         world.until(|world| world.end().is_some());
-        assert_eq!(world.end(), Some(End::AuthenticationFailed));
+        assert_eq!(world.end(), Some(SessionEnd::AuthenticationFailed));
         assert_eq!(world.connects.len(), 1);
         let obstacle = world.obstacle(world.connects[0].1);
         assert_matches!(obstacle, Some(DisconnectReason::AuthenticationFailed(it)) if it == "sasl");
@@ -104,7 +104,7 @@ fn wrong_password_is_refused() {
         world.until(|world| world.end().is_some());
         assert_eq!(
             world.end(),
-            Some(End::AuthenticationFailed),
+            Some(SessionEnd::AuthenticationFailed),
             "{credentials}"
         );
     }
@@ -118,7 +118,7 @@ fn refusal_at_a_reconnect_is_the_end_after_three() {
         world.ensemble.conduct.sasl = Some(refuses);
         world.close_connection();
         world.until(|world| world.end().is_some());
-        assert_eq!(world.end(), Some(End::AuthenticationFailed));
+        assert_eq!(world.end(), Some(SessionEnd::AuthenticationFailed));
         assert_eq!(world.connects.len(), 1 + 3);
     }
 }
@@ -196,5 +196,5 @@ fn session_that_expires_before_the_exchange_ends() {
     world.ensemble.sessions.clear();
     world.ways.fill(Way::Member);
     world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::Expired));
+    assert_eq!(world.end(), Some(SessionEnd::Expired));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zookeeper_recipes_connection::{Config, End};
+use zookeeper_recipes_connection::{Config, SessionEnd};
 
 use crate::world::{T, Way, World, config};
 
@@ -198,6 +198,6 @@ proptest! {
         let unknown = latest(timeout, hosts, delay);
         world.pass(unknown.saturating_sub(barred));
         prop_assert!(is_over(&world), "after {unknown:?}: {:?}", world.state());
-        prop_assert!(matches!(world.end(), None | Some(End::Expired)));
+        prop_assert!(matches!(world.end(), None | Some(SessionEnd::Expired)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    End, RequestError, TreeEvent, WatchEvent, WatchId, WatchedRead,
+    RequestError, SessionEnd, TreeEvent, WatchEvent, WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ErrorCode, EventType};
 
@@ -335,7 +335,7 @@ pub(crate) fn end_with_the_session(before: Vec<Step>, after: Vec<Step>) {
     serve(&mut world);
     world.close_connection();
     world.until(|world| world.end().is_some());
-    assert_eq!(world.end(), Some(End::Expired));
+    assert_eq!(world.end(), Some(SessionEnd::Expired));
     assert_answered(&world);
     for watch in known.watched {
         assert_eq!(world.seen.contains_key(&watch), world.was_set(watch));

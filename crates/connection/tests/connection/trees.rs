@@ -1,6 +1,6 @@
 //! Watches of a znode and all znodes below it.
 
-use zookeeper_recipes_connection::{End, RequestError, TreeEvent, WatchEvent, WatchedRead};
+use zookeeper_recipes_connection::{RequestError, SessionEnd, TreeEvent, WatchEvent, WatchedRead};
 use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode};
 
 use crate::peer::Conduct;
@@ -145,11 +145,11 @@ fn reader_gets_the_events_before_the_end_of_the_session_and_then_the_end() {
     world.settle();
     assert_eq!(world.tree_events(&tree), [TreeEvent::Missed, created("/a")]);
     let end = world.tree_end(&tree);
-    assert_matches!(end, Some(RequestError::Ended(End::Closed)));
+    assert_matches!(end, Some(RequestError::Ended(SessionEnd::Closed)));
     let late = world.watch_tree("/");
     assert_matches!(
         world.tree_end(&late),
-        Some(RequestError::Ended(End::Closed))
+        Some(RequestError::Ended(SessionEnd::Closed))
     );
 }
 

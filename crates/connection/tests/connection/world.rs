@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    Answer, Config, DisconnectReason, End, Host, Machine, Output, RequestError, State, TreeEvent,
-    UnsupportedRequests, WatchEvent, WatchId, WatchedRead,
+    Answer, Config, ConnectionState, DisconnectReason, Host, Machine, Output, RequestError,
+    SessionEnd, TreeEvent, UnsupportedRequests, WatchEvent, WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
     CreateMode, CreateRequest, ErrorCode, EventType, OpCode, PathRequest, ReplyBody, RequestBody,
@@ -85,7 +85,7 @@ pub(crate) struct World {
     pub(crate) order: Vec<usize>,
     pub(crate) watches: BTreeMap<usize, (WatchedRead, String, WatchId)>,
     pub(crate) seen: BTreeMap<usize, Vec<WatchEvent>>,
-    pub(crate) states: Vec<(Duration, State)>,
+    pub(crate) states: Vec<(Duration, ConnectionState)>,
     /// When the machine tried which host.
     pub(crate) connects: Vec<(Duration, usize)>,
     /// How long each of these hosts may take to accept.
@@ -387,17 +387,17 @@ impl World {
 
     // What is known.
 
-    pub(crate) fn state(&self) -> Option<State> {
+    pub(crate) fn state(&self) -> Option<ConnectionState> {
         self.states.last().map(|(_, state)| *state)
     }
 
     pub(crate) fn is_connected(&self) -> bool {
-        matches!(self.state(), Some(State::Connected { .. }))
+        matches!(self.state(), Some(ConnectionState::Connected { .. }))
     }
 
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<SessionEnd> {
         match self.state() {
-            Some(State::Ended(end)) => Some(end),
+            Some(ConnectionState::Ended(end)) => Some(end),
             _ => None,
         }
     }

@@ -19,8 +19,8 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use zookeeper_recipes_connection::{
-    Config, Connection, DisconnectReason, Host, Pending, RequestError, State, UnsupportedRequests,
-    WatchEvent, WatchedRead,
+    Config, Connection, ConnectionState, DisconnectReason, Host, Pending, RequestError,
+    UnsupportedRequests, WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{EventType, PathRequest, ReplyBody, RequestBody, SetDataRequest};
 
@@ -71,13 +71,13 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
     timeout(LONG, work).await.expect("it does not hang")
 }
 
-async fn until(connection: &Connection, is_so: impl FnMut(&State) -> bool) {
+async fn until(connection: &Connection, is_so: impl FnMut(&ConnectionState) -> bool) {
     let mut states = connection.states();
     in_time(states.wait_for(is_so)).await.expect("a driver");
 }
 
-fn is_connected(state: &State) -> bool {
-    matches!(state, State::Connected { .. })
+fn is_connected(state: &ConnectionState) -> bool {
+    matches!(state, ConnectionState::Connected { .. })
 }
 
 fn sync(path: String) -> RequestBody {

@@ -23,13 +23,13 @@ fn request_above_the_limit_is_not_appended() {
         path: "/lock".to_owned(),
         version: 1,
     };
-    let check = MultiOperation::Check(check);
+    let check = Operation::Check(check);
     for (body, parts, identities) in [
         (RequestBody::Create2(create("ip")), 1, 0),
         (RequestBody::Create2(create("auth")), 1, 1),
         (RequestBody::Multi(vec![check; 3]), 4, 0),
         (
-            RequestBody::Multi(vec![MultiOperation::Create2(create("auth"))]),
+            RequestBody::Multi(vec![Operation::Create2(create("auth"))]),
             2,
             1,
         ),

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use zookeeper_recipes_protocol::{ConnectRequest, ConnectResponse, Reply, ReplyBody, xid};
 
 use super::*;
-use crate::{Config, Connection, State, UnsupportedRequests};
+use crate::{Config, Connection, ConnectionState, UnsupportedRequests};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -90,7 +90,7 @@ async fn session_follows_its_name(
         let (stream, _) = accepted.expect("in time").expect("a connection");
         let mut stream = accept(stream).await;
         asked.push(grant(&mut *stream).await);
-        let connected = states.wait_for(|state| matches!(state, State::Connected { .. }));
+        let connected = states.wait_for(|state| matches!(state, ConnectionState::Connected { .. }));
         drop(timeout(LONG, connected).await.expect("in time"));
         listener = listen(zone).await;
         drop(stream);

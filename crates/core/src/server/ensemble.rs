@@ -43,11 +43,10 @@ pub use crate::server::session::{
     Created, Node, Pending, ServerSession, TransactionError, TreeWatch,
 };
 pub use zookeeper_recipes_connection::{
-    Answer, Exchange, RequestError, State as ConnectionState, TreeEvent, WatchEvent, now,
+    Answer, ConnectionState, Exchange, RequestError, TreeEvent, WatchEvent, now,
 };
 pub use zookeeper_recipes_protocol::{
-    Acl, AuthId, CreateMode, EventType, MultiOperation as Operation, MultiResult as Outcome,
-    Permission, RequestBody, Stat,
+    Acl, AuthId, CreateMode, EventType, Operation, Outcome, Permission, RequestBody, Stat,
 };
 
 /// The session timeout to ask for if nobody says another.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-pub use zookeeper_recipes_connection::End as SessionEnd;
 use zookeeper_recipes_connection::RequestError;
+pub use zookeeper_recipes_connection::SessionEnd;
 use zookeeper_recipes_protocol::{ErrorCode, Permission};
 
 use crate::invalid_input::InvalidInput;

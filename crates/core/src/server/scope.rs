@@ -9,9 +9,7 @@ use std::mem::take;
 use std::sync::Arc;
 
 use zookeeper_recipes_connection::{RequestError, check_length};
-use zookeeper_recipes_protocol::{
-    Acl, AuthId, CreateMode, MultiOperation as Operation, Permission, RequestBody,
-};
+use zookeeper_recipes_protocol::{Acl, AuthId, CreateMode, Operation, Permission, RequestBody};
 
 use crate::invalid_input::InvalidInput;
 use crate::path::problem_at_server;

@@ -10,12 +10,10 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
-use zookeeper_recipes_connection::{
-    Answer, Exchange, RequestError, State as ConnectionState, TreeEvent,
-};
+use zookeeper_recipes_connection::{Answer, ConnectionState, Exchange, RequestError, TreeEvent};
 use zookeeper_recipes_protocol::{
-    Acl, AuthId, CreateMode, ErrorCode, MultiOperation as Operation, MultiResult as Outcome,
-    OpCode, PathRequest, ReadRequest, ReplyBody, RequestBody, Stat,
+    Acl, AuthId, CreateMode, ErrorCode, OpCode, Operation, Outcome, PathRequest, ReadRequest,
+    ReplyBody, RequestBody, Stat,
 };
 
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
-    Config, Connection, DisconnectReason, Network, Obstacle, State, UnsupportedRequests,
+    Config, Connection, ConnectionState, DisconnectReason, Network, Obstacle, UnsupportedRequests,
     tokio_is_paused,
 };
 
@@ -177,15 +177,16 @@ impl Opening<'_> {
     async fn session(&mut self) -> Result<(Arc<Connection>, i64, Duration), ServerError> {
         let connection = self.connection.as_ref().ok_or(CLOSED)?;
         let mut states = connection.states();
-        let opened = states.wait_for(|state| !matches!(state, State::Disconnected { .. }));
+        let opened =
+            states.wait_for(|state| !matches!(state, ConnectionState::Disconnected { .. }));
         match opened.await.as_deref().copied() {
-            Ok(State::Connected {
+            Ok(ConnectionState::Connected {
                 session_id,
                 timeout,
                 ..
             }) => Ok((self.connection.take().ok_or(CLOSED)?, session_id, timeout)),
-            Ok(State::Ended(end)) => Err(ServerError::SessionOver(end)),
-            Ok(State::Disconnected { .. }) | Err(_) => Err(CLOSED),
+            Ok(ConnectionState::Ended(end)) => Err(ServerError::SessionOver(end)),
+            Ok(ConnectionState::Disconnected { .. }) | Err(_) => Err(CLOSED),
         }
     }
 }

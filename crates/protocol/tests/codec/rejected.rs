@@ -1,8 +1,8 @@
 //! The decoder reports what is wrong with a message.
 
 use zookeeper_recipes_protocol::{
-    DecodeError, ErrorCode, EventType, MultiOperation, OpCode, ReadRequest, Reply, ReplyBody,
-    Request, RequestBody, RequestHeader,
+    DecodeError, ErrorCode, EventType, OpCode, Operation, ReadRequest, Reply, ReplyBody, Request,
+    RequestBody, RequestHeader,
 };
 
 use crate::bytes::{body, request_frame};
@@ -93,7 +93,7 @@ fn transactions() {
     assert_eq!(multi(&mixed), Err(DecodeError::MixedMulti));
     let ended_by_its_flag = [&check[..], &end].concat();
     assert!(multi(&ended_by_its_flag).is_ok());
-    let read = MultiOperation::GetData(ReadRequest::new("/a", false));
+    let read = Operation::GetData(ReadRequest::new("/a", false));
     assert_eq!(
         (read.path(), read.opcode()),
         ("/a", OpCode::GetData),

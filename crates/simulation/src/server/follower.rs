@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zookeeper_recipes_protocol::{
-    Acl, EventType, MultiOperation, MultiResult, OpCode, Permission, ReplyBody, RequestBody, Stat,
+    Acl, EventType, OpCode, Operation, Outcome, Permission, ReplyBody, RequestBody, Stat,
 };
 
 use super::access::{Writer, permit};
@@ -168,20 +168,20 @@ fn answer_of_write(
 
 /// The result of one operation of a transaction.
 fn result_of(
-    operation: &MultiOperation,
+    operation: &Operation,
     (Edit { path, kind }, stat): (Edit, Option<Stat>),
     reports_metadata: bool,
-) -> MultiResult {
+) -> Outcome {
     match (kind, stat) {
         (EditKind::Create { owner, .. }, Some(stat))
             if matches!(owner, Owner::Container | Owner::Ttl(_))
                 || (reports_metadata && operation.opcode() != OpCode::Create) =>
         {
-            MultiResult::Create2 { path, stat }
+            Outcome::Create2 { path, stat }
         }
-        (EditKind::Create { .. }, _) => MultiResult::Create { path },
-        (EditKind::SetData { .. }, Some(stat)) => MultiResult::SetData { stat },
-        (EditKind::Delete, _) => MultiResult::Delete,
-        _ => MultiResult::Check,
+        (EditKind::Create { .. }, _) => Outcome::Create { path },
+        (EditKind::SetData { .. }, Some(stat)) => Outcome::SetData { stat },
+        (EditKind::Delete, _) => Outcome::Delete,
+        _ => Outcome::Check,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zookeeper_recipes_protocol::{
     Acl, CheckRequest, CreateMode, CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode,
-    MultiOperation, MultiResult, Permission, ReplyBody, RequestBody, SetAclRequest, SetDataRequest,
+    Operation, Outcome, Permission, ReplyBody, RequestBody, SetAclRequest, SetDataRequest,
 };
 
 use super::access::{Writer, expand, permit};
@@ -104,7 +104,7 @@ impl<'a> Proposal<'a> {
                 Ok(edit) => edits.push(edit),
                 Err(ErrorCode::MarshallingError) => return Err(Err(ErrorCode::MarshallingError)),
                 Err(error) => {
-                    let results = MultiResult::failed(operations.len(), edits.len(), error);
+                    let results = Outcome::failed(operations.len(), edits.len(), error);
                     return Err(Ok(ReplyBody::Multi(results)));
                 }
             }
@@ -136,31 +136,23 @@ impl<'a> Proposal<'a> {
     }
 
     /// The edit of one operation of a transaction. A content that cannot be read fails it all.
-    fn operate(
-        &mut self,
-        operation: &MultiOperation,
-        writer: &Writer<'_>,
-    ) -> Result<Edit, ErrorCode> {
+    fn operate(&mut self, operation: &Operation, writer: &Writer<'_>) -> Result<Edit, ErrorCode> {
         match operation {
             // Apache's server fails at the whole transaction once it comes to this.
-            MultiOperation::Create(it)
-            | MultiOperation::Create2(it)
-            | MultiOperation::CreateContainer(it)
+            Operation::Create(it) | Operation::Create2(it) | Operation::CreateContainer(it)
                 if it.mode.is_ttl() =>
             {
                 Err(ErrorCode::MarshallingError)
             }
             // In a transaction the mode alone decides whether it is a container.
-            MultiOperation::Create(it)
-            | MultiOperation::Create2(it)
-            | MultiOperation::CreateContainer(it) => self.create(&New::of(it, it.mode), writer),
-            MultiOperation::CreateTtl(it) => self.create_ttl(it, writer),
-            MultiOperation::Delete(it) => self.delete(it, writer),
-            MultiOperation::SetData(it) => self.set_data(it, writer),
-            MultiOperation::Check(it) => self.check(it, writer),
-            MultiOperation::GetData(_) | MultiOperation::GetChildren(_) => {
-                Err(ErrorCode::MarshallingError)
+            Operation::Create(it) | Operation::Create2(it) | Operation::CreateContainer(it) => {
+                self.create(&New::of(it, it.mode), writer)
             }
+            Operation::CreateTtl(it) => self.create_ttl(it, writer),
+            Operation::Delete(it) => self.delete(it, writer),
+            Operation::SetData(it) => self.set_data(it, writer),
+            Operation::Check(it) => self.check(it, writer),
+            Operation::GetData(_) | Operation::GetChildren(_) => Err(ErrorCode::MarshallingError),
         }
     }
 
@@ -334,11 +326,9 @@ fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
 }
 
 /// True for a create whose mode is unknown, or needs a time to live that the request has not.
-fn has_unreadable_mode(operation: &MultiOperation) -> bool {
+fn has_unreadable_mode(operation: &Operation) -> bool {
     match operation {
-        MultiOperation::Create(it)
-        | MultiOperation::Create2(it)
-        | MultiOperation::CreateContainer(it) => {
+        Operation::Create(it) | Operation::Create2(it) | Operation::CreateContainer(it) => {
             matches!(it.mode, CreateMode::Unknown(_)) || it.mode.is_ttl()
         }
         _ => false,

@@ -1,8 +1,8 @@
 //! What a server answers to reads, from its own copy of the tree.
 
 use zookeeper_recipes_protocol::{
-    Acl, AddWatchMode, AuthId, ClientInfo, ErrorCode, MultiOperation, MultiResult, Permission,
-    ReadRequest, ReplyBody, RequestBody,
+    Acl, AddWatchMode, AuthId, ClientInfo, ErrorCode, Operation, Outcome, Permission, ReadRequest,
+    ReplyBody, RequestBody,
 };
 
 use super::access::{Writer, permit};
@@ -219,19 +219,19 @@ fn count_below(tree: &Tree, path: &str) -> i32 {
 /// The answers to several reads, unless they are too large together.
 ///
 /// One request can name a large znode many thousand times.
-fn answers(tree: &Tree, reads: &[MultiOperation], reader: &Writer<'_>) -> Answer {
+fn answers(tree: &Tree, reads: &[Operation], reader: &Writer<'_>) -> Answer {
     let mut left = LARGEST_ANSWER;
     let mut results = Vec::with_capacity(reads.len());
     for read in reads {
         let result = match read {
-            MultiOperation::GetData(it) => {
-                readable_at(tree, &it.path, reader).map(|node| MultiResult::GetData {
+            Operation::GetData(it) => {
+                readable_at(tree, &it.path, reader).map(|node| Outcome::GetData {
                     data: node.data.clone(),
                     stat: node.stat(),
                 })
             }
-            MultiOperation::GetChildren(it) => {
-                readable_at(tree, &it.path, reader).map(|node| MultiResult::GetChildren {
+            Operation::GetChildren(it) => {
+                readable_at(tree, &it.path, reader).map(|node| Outcome::GetChildren {
                     children: node.children.iter().cloned().collect(),
                 })
             }
@@ -239,19 +239,19 @@ fn answers(tree: &Tree, reads: &[MultiOperation], reader: &Writer<'_>) -> Answer
         };
         let size = result.as_ref().map_or(0, size);
         left = left.checked_sub(size).ok_or(ErrorCode::BadArguments)?;
-        results.push(result.unwrap_or_else(MultiResult::Error));
+        results.push(result.unwrap_or_else(Outcome::Error));
     }
     Ok(ReplyBody::Multi(results))
 }
 
 /// About how many bytes the result of one of several reads has.
-fn size(result: &MultiResult) -> usize {
+fn size(result: &Outcome) -> usize {
     match result {
-        MultiResult::GetChildren { children } => children
+        Outcome::GetChildren { children } => children
             .iter()
             .map(|name| size_of::<String>() + name.len())
             .sum(),
-        MultiResult::GetData { data, .. } => data.as_ref().map_or(0, Vec::len),
+        Outcome::GetData { data, .. } => data.as_ref().map_or(0, Vec::len),
         _ => 0,
     }
 }

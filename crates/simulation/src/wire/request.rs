@@ -1,7 +1,7 @@
 //! What the simulation reads in a request: its paths for faults, and its words for the trace.
 
 use zookeeper_recipes_protocol::{
-    CreateRequest, DecodeError, MultiOperation, OpCode, Request, RequestBody, RequestHeader,
+    CreateRequest, DecodeError, OpCode, Operation, Request, RequestBody, RequestHeader,
 };
 
 /// Decodes the frame of a request.
@@ -32,7 +32,7 @@ pub(crate) fn is_unknown(opcode: OpCode) -> bool {
 pub(crate) fn paths(body: &RequestBody) -> Vec<&str> {
     let lists = match body {
         RequestBody::Multi(operations) | RequestBody::MultiRead(operations) => {
-            return operations.iter().map(MultiOperation::path).collect();
+            return operations.iter().map(Operation::path).collect();
         }
         RequestBody::SetWatches(it) => [&it.data_watches, &it.exist_watches, &it.child_watches],
         RequestBody::SetWatches2(it) => [&it.data_watches, &it.exist_watches, &it.child_watches],
@@ -66,11 +66,11 @@ pub(crate) fn text(body: &RequestBody) -> String {
     }
 }
 
-fn operation_text(operation: &MultiOperation) -> String {
+fn operation_text(operation: &Operation) -> String {
     match operation {
-        MultiOperation::Create(request)
-        | MultiOperation::Create2(request)
-        | MultiOperation::CreateContainer(request) => create_text(request),
+        Operation::Create(request)
+        | Operation::Create2(request)
+        | Operation::CreateContainer(request) => create_text(request),
         other => format!("{} {}", verb(other.opcode()), other.path()),
     }
 }

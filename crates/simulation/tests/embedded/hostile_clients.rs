@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_core::ensemble::CreateMode as Kind;
 use zookeeper_recipes_protocol::{
     Acl, AddWatchMode, AddWatchRequest, AuthId, CreateMode, CreateRequest, DeleteRequest,
-    ErrorCode, MultiOperation, OpCode, Permission, RequestBody,
+    ErrorCode, OpCode, Operation, Permission, RequestBody,
 };
 use zookeeper_recipes_simulation::EmbeddedServer;
 
@@ -159,7 +159,7 @@ fn long_access_control_list_takes_its_memory_once() {
         mode: AddWatchMode::Persistent,
     }));
     let child = |number| node(format!("/long/{number}"), vec![anyone.clone()]);
-    let children = (0..5_000).map(|number| MultiOperation::Create(child(number)));
+    let children = (0..5_000).map(|number| Operation::Create(child(number)));
     let before = peak_memory();
     client.done(RequestBody::Multi(children.collect()));
     let grown = peak_memory() - before;
@@ -196,7 +196,7 @@ fn request_for_a_large_znode_many_times_is_refused() {
     made.expect("it is new");
     let mut client = Raw::connect(&server.connect_string());
     let reads = |count| {
-        let read = || MultiOperation::GetData(at("/large", false));
+        let read = || Operation::GetData(at("/large", false));
         RequestBody::MultiRead((0..count).map(|_| read()).collect())
     };
     let before = peak_memory();

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_protocol::{
     AuthId, AuthRequest, CreateMode, CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode,
-    MultiOperation, MultiResult, PathRequest, Permission, ReplyBody, Request, RequestBody,
-    SaslRequest, SetDataRequest,
+    Operation, Outcome, PathRequest, Permission, ReplyBody, Request, RequestBody, SaslRequest,
+    SetDataRequest,
 };
 use zookeeper_recipes_simulation::{EmbeddedServer, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -44,7 +44,7 @@ impl Both {
 }
 
 /// What the operations of a transaction come to.
-fn multi(client: &mut Raw, operations: Vec<MultiOperation>) -> Vec<MultiResult> {
+fn multi(client: &mut Raw, operations: Vec<Operation>) -> Vec<Outcome> {
     match client.done(RequestBody::Multi(operations)) {
         ReplyBody::Multi(results) => results,
         other => panic!("{other:?}"),
@@ -139,9 +139,9 @@ async fn znode_is_deleted_when_its_time_to_live_has_passed_if_extended_types_are
         assert_eq!(path, "/longest-0000000000", "{name}");
         assert_eq!(stat.ephemeral_owner, 0, "{name}");
 
-        let short = |path| MultiOperation::CreateTtl(ttl(path, PersistentWithTtl, 1));
+        let short = |path| Operation::CreateTtl(ttl(path, PersistentWithTtl, 1));
         for result in multi(&mut client, vec![short("/short"), short("/parent")]) {
-            let MultiResult::Create2 { stat, .. } = result else {
+            let Outcome::Create2 { stat, .. } = result else {
                 panic!("{name}: {result:?}");
             };
             assert_eq!(stat.ephemeral_owner, 0, "{name}");
@@ -169,10 +169,10 @@ async fn by_default_there_is_no_time_to_live_and_no_super_user() {
     for (name, mut client) in both.clients() {
         for milliseconds in [10_000, 0] {
             let refused = ttl("/refused", CreateMode::PersistentWithTtl, milliseconds);
-            let one = MultiOperation::CreateTtl(refused.clone());
+            let one = Operation::CreateTtl(refused.clone());
             let code = client.fails(RequestBody::CreateTtl(refused));
             assert_eq!(code, ErrorCode::Unimplemented, "{name}");
-            let unimplemented = MultiResult::Error(ErrorCode::Unimplemented);
+            let unimplemented = Outcome::Error(ErrorCode::Unimplemented);
             assert_eq!(multi(&mut client, vec![one]), [unimplemented], "{name}");
         }
         let code = client.fails(create("/refused", CreateMode::PersistentWithTtl));

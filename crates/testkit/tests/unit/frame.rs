@@ -1,8 +1,8 @@
 //! Tests of `src/proxy/frame.rs`.
 
 use zookeeper_recipes_protocol::{
-    CheckRequest, CreateMode, CreateRequest, DeleteRequest, MultiOperation, PASSWORD_LENGTH,
-    SetDataRequest, WatcherEvent,
+    CheckRequest, CreateMode, CreateRequest, DeleteRequest, PASSWORD_LENGTH, SetDataRequest,
+    WatcherEvent,
 };
 
 use super::*;
@@ -37,10 +37,10 @@ fn paths_of_all_kinds_in_a_transaction_are_found() {
     let request = Request::parse(&body(&protocol::Request {
         xid: 7,
         body: RequestBody::Multi(vec![
-            MultiOperation::Check(check),
-            MultiOperation::Create2(create),
-            MultiOperation::SetData(set),
-            MultiOperation::Delete(delete),
+            protocol::Operation::Check(check),
+            protocol::Operation::Create2(create),
+            protocol::Operation::SetData(set),
+            protocol::Operation::Delete(delete),
         ]),
     }));
     let request = request.expect("a request");

@@ -1,6 +1,6 @@
 //! Requests moved below the root of a case.
 
-use zookeeper_recipes_protocol::{MultiOperation, RequestBody};
+use zookeeper_recipes_protocol::{Operation, RequestBody};
 
 /// The request, with all its paths below this one.
 pub(super) fn below(root: &str, request: &RequestBody) -> RequestBody {
@@ -49,15 +49,15 @@ fn paths(request: &mut RequestBody) -> Vec<&mut String> {
     }
 }
 
-fn operation_path(operation: &mut MultiOperation) -> &mut String {
+fn operation_path(operation: &mut Operation) -> &mut String {
     match operation {
-        MultiOperation::Create(it)
-        | MultiOperation::Create2(it)
-        | MultiOperation::CreateContainer(it) => &mut it.path,
-        MultiOperation::CreateTtl(it) => &mut it.path,
-        MultiOperation::Delete(it) => &mut it.path,
-        MultiOperation::SetData(it) => &mut it.path,
-        MultiOperation::Check(it) => &mut it.path,
-        MultiOperation::GetData(it) | MultiOperation::GetChildren(it) => &mut it.path,
+        Operation::Create(it) | Operation::Create2(it) | Operation::CreateContainer(it) => {
+            &mut it.path
+        }
+        Operation::CreateTtl(it) => &mut it.path,
+        Operation::Delete(it) => &mut it.path,
+        Operation::SetData(it) => &mut it.path,
+        Operation::Check(it) => &mut it.path,
+        Operation::GetData(it) | Operation::GetChildren(it) => &mut it.path,
     }
 }

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 use tokio::runtime::Handle;
-use zookeeper_recipes_protocol::{ConnectResponse, CreateMode, MultiOperation, RequestBody};
+use zookeeper_recipes_protocol::{ConnectResponse, CreateMode, Operation, RequestBody};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -116,8 +116,8 @@ impl Place {
 /// * it takes the changes of a transaction back if an operation is refused, but not if it cannot read
 ///   one, as a create of the mode with a time to live that is no `CreateTtl`.
 fn leaves_the_next_to_chance(request: &RequestBody) -> bool {
-    let unreadable = |operation: &MultiOperation| {
-        use MultiOperation::{Create, Create2, CreateContainer};
+    let unreadable = |operation: &Operation| {
+        use Operation::{Create, Create2, CreateContainer};
         matches!(operation, Create(it) | Create2(it) | CreateContainer(it)
             if it.mode == CreateMode::PersistentWithTtl)
     };

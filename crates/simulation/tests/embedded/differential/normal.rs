@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use zookeeper_recipes_protocol::{
-    ErrorCode, EventType, MultiResult, Reply, ReplyBody, Stat, WatcherEvent,
+    ErrorCode, EventType, Outcome, Reply, ReplyBody, Stat, WatcherEvent,
 };
 
 /// What came of one step.
@@ -98,9 +98,9 @@ fn stats(body: &mut ReplyBody) -> Vec<&mut Stat> {
         ReplyBody::Multi(results) => results
             .iter_mut()
             .filter_map(|result| match result {
-                MultiResult::Create2 { stat, .. }
-                | MultiResult::SetData { stat }
-                | MultiResult::GetData { stat, .. } => Some(stat),
+                Outcome::Create2 { stat, .. }
+                | Outcome::SetData { stat }
+                | Outcome::GetData { stat, .. } => Some(stat),
                 _ => None,
             })
             .collect(),
@@ -122,7 +122,7 @@ fn without_order(body: &mut ReplyBody) {
         ReplyBody::Acl { acl, .. } => acl.sort_by_key(|entry| entry.id.id.clone()),
         ReplyBody::Multi(results) => {
             for result in results {
-                if let MultiResult::GetChildren { children } = result {
+                if let Outcome::GetChildren { children } = result {
                     children.sort();
                 }
             }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use zookeeper_recipes_protocol::{
     Acl, AddWatchMode, AddWatchRequest, AuthRequest, CheckRequest, CreateMode, CreateRequest,
-    CreateTtlRequest, DeleteRequest, GetEphemeralsRequest, MultiOperation, PathRequest, Permission,
+    CreateTtlRequest, DeleteRequest, GetEphemeralsRequest, Operation, PathRequest, Permission,
     ReadRequest, ReconfigRequest, RequestBody, SetAclRequest, SetDataRequest, SetWatches2Request,
     SetWatchesRequest, WatcherType, WatchesRequest,
 };
@@ -246,23 +246,23 @@ fn set_watches_2(
     }
 }
 
-fn one_of_several() -> impl Strategy<Value = MultiOperation> {
+fn one_of_several() -> impl Strategy<Value = Operation> {
     let check = (path(), version()).prop_map(|(path, version)| CheckRequest { path, version });
     prop_oneof![
-        4 => create_request().prop_map(MultiOperation::Create),
-        4 => create_request().prop_map(MultiOperation::Create2),
-        1 => create_request().prop_map(container).prop_map(MultiOperation::CreateContainer),
-        3 => delete().prop_map(MultiOperation::Delete),
-        3 => set_data().prop_map(MultiOperation::SetData),
-        3 => check.prop_map(MultiOperation::Check),
+        4 => create_request().prop_map(Operation::Create),
+        4 => create_request().prop_map(Operation::Create2),
+        1 => create_request().prop_map(container).prop_map(Operation::CreateContainer),
+        3 => delete().prop_map(Operation::Delete),
+        3 => set_data().prop_map(Operation::SetData),
+        3 => check.prop_map(Operation::Check),
     ]
 }
 
-fn one_read() -> impl Strategy<Value = MultiOperation> {
+fn one_read() -> impl Strategy<Value = Operation> {
     let unwatched = || path().prop_map(|path| ReadRequest { path, watch: false });
     prop_oneof![
-        unwatched().prop_map(MultiOperation::GetData),
-        unwatched().prop_map(MultiOperation::GetChildren),
+        unwatched().prop_map(Operation::GetData),
+        unwatched().prop_map(Operation::GetChildren),
     ]
 }
 
