@@ -26,8 +26,8 @@ use self::open_session::OpenSession;
 use self::own_znode::ZnodeOwner;
 pub use self::transaction::GuardedTransaction;
 use crate::error::Error;
+use crate::events::hold::HoldRecord;
 use crate::hold_state::{Ended, LossReason};
-use crate::server::error::ServerError;
 
 /// A recipe that is held, until the hold is released, dropped or lost.
 ///
@@ -62,22 +62,10 @@ use crate::server::error::ServerError;
 #[must_use = "if unused, the hold is released at once"]
 pub struct Hold {
     pub(crate) view: HoldView,
-    /// `None` once the hold is released or replaced, and while it is dropped.
-    held: Option<Held>,
-}
-
-/// What the owner of a hold alone has. If it is dropped, the znode is deleted in the background.
-struct Held {
-    owner: ZnodeOwner,
-    /// Knows the grant until this value is dropped.
+    /// Knows the grant until the hold is dropped.
     open: Arc<OpenSession>,
-}
-
-impl Drop for Held {
-    /// The owner alone then deletes the znode.
-    fn drop(&mut self) {
-        self.open.forget_grant(self.owner.znode.number());
-    }
+    /// Deletes the znode in the background when the hold is dropped, unless it is deleted already.
+    owner: ZnodeOwner,
 }
 
 impl Deref for Hold {
@@ -91,32 +79,27 @@ impl Deref for Hold {
 impl Hold {
     /// Begins the hold of the owner of a znode, on these terms.
     ///
-    /// If the contender has waited, it has a loss watch.
+    /// If the contender has waited, it has a loss watch. The session sets one for any other hold.
     pub(crate) fn begin(
         owner: ZnodeOwner,
         open: &Arc<OpenSession>,
         terms: Terms,
+        record: HoldRecord,
         loss_watch: Option<LossWatch>,
     ) -> Hold {
         owner.znode.set_held(true);
-        if loss_watch.is_some() {
-            // Others have probably come during the wait. A hold without a wait is marked from its
-            // first loss watch on: a brief hold seldom has a waiter, and a plain deletion costs
-            // less.
-            owner.znode.mark_on_release();
+        let grant = Arc::new(Grant::new(owner.znode.clone(), terms, record));
+        if let Some(loss_watch) = loss_watch {
+            grant.watch_by(loss_watch);
         }
-        let grant = Arc::new(Grant::new(owner.znode.clone(), terms));
-        let open = open.clone();
         open.add_grant(&grant);
-        if let Some(loss_watch) = loss_watch.filter(|_| grant.takes_watch()) {
-            grant.live().in_background(grant.clone().follow(loss_watch));
-        }
         grant.enforce_time_limit();
         // The session may have reported its end before the grant was registered.
-        grant.ended();
+        grant.end_if_lost();
         Hold {
             view: HoldView { grant },
-            held: Some(Held { owner, open }),
+            open: open.clone(),
+            owner,
         }
     }
 
@@ -213,72 +196,59 @@ impl Hold {
     /// # Cancel safety
     ///
     /// Once the future is polled, the hold is released even if the future is dropped.
-    pub async fn release(mut self) -> Result<(), Error> {
-        let (held, ended) = self.end().expect(NOT_ENDED);
-        if let Ended::Lost(_) = ended {
-            return Err(self.view.ended_error(ended));
-        }
-        let grant = &self.view.grant;
-        let released = pin!(held.release(grant));
+    pub async fn release(self) -> Result<(), Error> {
+        self.end_views()?;
+        let (grant, znode) = (&self.view.grant, &self.owner.znode);
+        let deletion = pin!(async {
+            let id = grant.live().id;
+            match znode.delete().await {
+                Ok(DeleteOutcome::Deleted) => Ok(()),
+                // No event of the deletion has come yet.
+                Ok(DeleteOutcome::WasGone) => {
+                    Err(Error::lost(znode.path(), id, LossReason::Deleted))
+                }
+                Err(error) => Err(Error::at_delete(znode.path(), id, error)),
+            }
+        });
+        let released = pin!(grant.within_lease(deletion));
         let released = grant.live().in_a_runtime(released).await;
-        if let Err(error) = &released {
-            grant.report(how_ended(error));
-        }
+        grant.report(how_ended(&released));
         released
     }
 
     /// Ends the hold for all its views.
-    fn end(&mut self) -> Option<(Held, Ended)> {
-        let held = self.held.take()?;
-        Some((held, self.view.grant.give_up()))
-    }
-}
-
-impl Held {
-    /// Deletes the znode, and waits for the answer, or for the loss of the hold.
     ///
-    /// If the future is dropped, or after an error, the znode is deleted in the background.
-    async fn release(self, grant: &Grant) -> Result<(), Error> {
-        let (znode, live) = (&grant.znode, grant.live());
-        let deleted = tokio::select! {
-            biased;
-            deleted = znode.delete() => deleted,
-            reason = grant.until_lapsed_or_over() => match reason {
-                LossReason::Session(end) => Err(ServerError::SessionOver(end)),
-                reason => return Err(Error::lost(znode.path(), live.id, reason)),
-            },
-        };
-        let released = match deleted {
-            Ok(DeleteOutcome::Deleted) => Ok(()),
-            // No event of the deletion has come yet.
-            Ok(DeleteOutcome::WasGone) => {
-                Err(Error::lost(znode.path(), live.id, LossReason::Deleted))
-            }
-            Err(error) => Err(Error::at_delete(znode.path(), live.id, error)),
-        };
-        live.note_end(&released);
-        released
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the hold is lost already.
+    fn end_views(&self) -> Result<(), Error> {
+        match self.view.grant.give_up() {
+            Ended::Released => Ok(()),
+            lost @ Ended::Lost(_) => Err(self.view.ended_error(lost)),
+        }
     }
 }
 
-/// The end of a hold whose release or replacement failed with this error.
-fn how_ended(error: &Error) -> Ended {
-    match error {
-        Error::Lost { reason, .. } => Ended::Lost(*reason),
-        Error::SessionOver { reason, .. } => Ended::Lost(LossReason::Session(*reason)),
+/// The end of a hold with this result of its release or its replacement.
+fn how_ended<T>(result: &Result<T, Error>) -> Ended {
+    match result {
+        Err(Error::Lost { reason, .. }) => Ended::Lost(*reason),
+        Err(Error::SessionOver { reason, .. }) => Ended::Lost(LossReason::Session(*reason)),
         _ => Ended::Released,
     }
 }
 
-const NOT_ENDED: &str = "a hold that can be used has not been released";
-
 impl Drop for Hold {
+    /// Releases the hold, unless it is released already.
+    ///
+    /// The server handles the requests of a session in order, so the deletion needs no answer before
+    /// the next contender of the process is created.
     fn drop(&mut self) {
-        // A grant that is dropped is released in the background. The server handles the requests of
-        // a session in order, so the deletion needs no answer before the next contender of the
-        // process is created.
-        drop(self.end());
-        self.view.grant.report(Ended::Released);
+        let grant = &self.view.grant;
+        grant.give_up();
+        grant.report(Ended::Released);
+        // From here on the owner alone deletes the znode.
+        self.open.forget_grant(self.owner.znode.number());
     }
 }
 

@@ -192,7 +192,7 @@ impl NamedZnode {
                 return Ok(None);
             }
         }
-        let Some(epoch) = self.open.live.begin_grant() else {
+        let Some(epoch) = self.open.live.grant_epoch() else {
             return Ok(None);
         };
         let deadline = self.options.deadline(self.open.live.now());
@@ -203,11 +203,12 @@ impl NamedZnode {
         let terms = Terms {
             token,
             epoch,
-            record: HoldRecord::begin(Arc::new(info), &caller, token, waited),
             deadline,
             rule: None,
         };
-        Ok(Some(Hold::begin(self.znode_owner, &self.open, terms, None)))
+        let record = HoldRecord::begin(Arc::new(info), &caller, token, waited);
+        let hold = Hold::begin(self.znode_owner, &self.open, terms, record, None);
+        Ok(Some(hold))
     }
 
     async fn create_or_find(&self, data: &[u8]) -> Result<Option<Stat>, Error> {

@@ -48,12 +48,14 @@ impl HoldRecord {
         HoldRecord { info, token, span }
     }
 
-    /// The same hold continues as a hold of another recipe: a writer becomes a reader.
-    pub(crate) fn replaced(&self, recipe: &'static str, token: FencingToken) -> HoldRecord {
+    /// Reports that the hold continues as one of another recipe: a writer becomes a reader.
+    pub(crate) fn replaced(&self, recipe: &'static str, held: Duration) -> HoldRecord {
+        self.released(held, false);
         let RecipeInfo {
             name, path, owner, ..
         } = (*self.info).clone();
         let info = RecipeInfo::new(recipe, name, path, owner);
+        let token = FencingToken::from(self.token);
         HoldRecord::begin(Arc::new(info), &self.span, token, Duration::ZERO)
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -20,7 +20,8 @@ use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
 use crate::rule::Rule;
-use crate::server::ensemble::{ServerSession, SessionId};
+use crate::server::ensemble::SessionId;
+use crate::server::error::ServerError;
 use crate::sync::{Mutex, lock};
 
 /// The state of a hold. Its owner, its views and its session share it.
@@ -28,16 +29,10 @@ use crate::sync::{Mutex, lock};
 /// A grant is held until its first end: its owner ends it, or it is lost. No later end counts.
 pub(crate) struct Grant {
     pub(crate) znode: Znode,
-    pub(crate) token: FencingToken,
+    pub(crate) terms: Terms,
     acquired_at: std::time::Instant,
     /// The same moment, by the ensemble's clock.
     began: Duration,
-    /// The number of lapses of the session's lease at the grant.
-    pub(crate) epoch: LeaseEpoch,
-    /// When the time limit passes, by the ensemble's clock.
-    pub(crate) deadline: Option<Duration>,
-    /// The rule of the queue; `None` if the recipe has no queue.
-    pub(crate) rule: Option<Arc<dyn Rule>>,
     /// The znode that may have replaced this grant's. It is lost with the grant.
     pub(crate) replacement: OnceLock<ContenderName>,
     /// False if the session sets a loss watch at its next probe.
@@ -50,12 +45,12 @@ pub(crate) struct Grant {
     changed: Notify,
 }
 
-/// What a grant begins with.
+/// The terms of a grant. A replacement of its znode does not change them.
+#[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) token: FencingToken,
     /// The number of lapses of the session's lease when it allowed the grant.
     pub(crate) epoch: LeaseEpoch,
-    pub(crate) record: HoldRecord,
     /// When the time limit passes, by the ensemble's clock. `None` is no limit.
     pub(crate) deadline: Option<Duration>,
     /// The rule of the queue; `None` if the recipe has no queue.
@@ -76,21 +71,18 @@ struct Progress {
 
 impl Grant {
     /// A grant that begins now.
-    pub(crate) fn new(znode: Znode, terms: Terms) -> Grant {
+    pub(crate) fn new(znode: Znode, terms: Terms, record: HoldRecord) -> Grant {
         let progress = Progress {
             end: None,
             is_given_up: false,
             has_warned_of_own_wait: false,
-            record: Some(terms.record),
+            record: Some(record),
         };
         Grant {
             began: znode.live().now(),
             znode,
-            token: terms.token,
+            terms,
             acquired_at: std::time::Instant::now(),
-            epoch: terms.epoch,
-            deadline: terms.deadline,
-            rule: terms.rule,
             replacement: OnceLock::new(),
             is_watched: AtomicBool::new(false),
             task: tokio::task::try_id(),
@@ -119,11 +111,19 @@ impl Grant {
         self.state().ended()
     }
 
+    /// Ends the grant if the clock or the session shows that it is lost.
+    pub(crate) fn end_if_lost(&self) {
+        self.state();
+    }
+
     /// The state by the lease, the session and the time limit.
     fn state_by_clock(&self) -> HoldState {
-        match self.live().hold_state(self.epoch) {
+        match self.live().hold_state(self.terms.epoch) {
             HoldState::Held | HoldState::Suspended
-                if self.deadline.is_some_and(|at| at <= self.live().now()) =>
+                if self
+                    .terms
+                    .deadline
+                    .is_some_and(|at| at <= self.live().now()) =>
             {
                 HoldState::Lost(LossReason::TimeLimit)
             }
@@ -213,7 +213,7 @@ impl Grant {
         let now = self.live().now();
         match reason {
             LossReason::LeaseElapsed => self.live().lapsed_at().min(now),
-            LossReason::TimeLimit => self.deadline.unwrap_or(now).min(now),
+            LossReason::TimeLimit => self.terms.deadline.unwrap_or(now).min(now),
             _ => now,
         }
     }
@@ -229,13 +229,33 @@ impl Grant {
         self.until(|| self.ended()).await
     }
 
-    /// Resolves when the lease lapses or the session ends. It does not watch the znode.
-    pub(crate) async fn until_lapsed_or_over(&self) -> LossReason {
-        let lost = || match self.live().hold_state(self.epoch) {
+    /// Runs work on the znode, until the lease lapses or the session ends. It does not watch the znode.
+    ///
+    /// # Errors
+    ///
+    /// Those of the work, [`Error::Lost`] if the lease lapses first, and [`Error::SessionOver`].
+    pub(crate) async fn within_lease<T>(
+        &self,
+        work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        let live = self.live();
+        let lapsed_or_over = || match live.hold_state(self.terms.epoch) {
             HoldState::Lost(reason) => Some(reason),
             _ => None,
         };
-        self.until(lost).await
+        tokio::select! {
+            biased;
+            done = work => {
+                live.note_end(&done);
+                done
+            }
+            reason = self.until(lapsed_or_over) => Err(match reason {
+                LossReason::Session(end) => {
+                    Error::at(self.znode.path(), live.id, ServerError::SessionOver(end))
+                }
+                reason => Error::lost(self.znode.path(), live.id, reason),
+            }),
+        }
     }
 
     /// Resolves when a look finds something. A look follows each change of the grant or the session.
@@ -253,7 +273,7 @@ impl Grant {
         loop {
             let changed = self.changed.notified();
             // A time limit that has passed needs no timer. The lease still does.
-            let limit = self.deadline.filter(|limit| *limit > live.now());
+            let limit = self.terms.deadline.filter(|limit| *limit > live.now());
             let remaining = self.remaining_until(limit);
             let mut news = pin!(async {
                 tokio::select! {
@@ -278,7 +298,7 @@ impl Grant {
     /// The task does nothing if the hold has no time limit, or ends before. The hold itself reports
     /// the loss by the clock, even if this task does not run.
     pub(crate) fn enforce_time_limit(self: &Arc<Self>) {
-        if self.deadline.is_none() {
+        if self.terms.deadline.is_none() {
             return;
         }
         let grant = self.clone();
@@ -289,28 +309,26 @@ impl Grant {
         });
     }
 
-    /// True if the session is to set the loss watch. True once.
-    pub(crate) fn takes_watch(&self) -> bool {
-        !self.is_watched.swap(true, Ordering::Relaxed)
-    }
-
-    /// Sets the loss watch, and follows the znode by it.
-    pub(crate) async fn watch(self: Arc<Self>, server: Arc<ServerSession>) {
-        let loss_watch = LossWatch::new(self.znode.clone(), server, None);
-        // Other contenders may have come by now, and may wait.
-        self.znode.mark_on_release();
-        self.follow(loss_watch).await;
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Relaxed)
     }
 
     /// Ends the grant once its loss watch reports that the znode is lost.
     ///
-    /// If another client has written to the znode, the method deletes it. A lost hold must not keep
-    /// other contenders waiting. A grant whose own release is reported has ended before.
-    pub(crate) async fn follow(self: Arc<Self>, mut loss_watch: LossWatch) {
-        let reason = loss_watch.lost().await;
-        if self.lose(reason) == Ended::Lost(LossReason::Written) {
-            self.znode.delete_in_background(());
-        }
+    /// If another client has written to the znode, a task of the session deletes it. A lost hold must
+    /// not keep other contenders waiting. A grant whose own release is reported has ended before.
+    pub(crate) fn watch_by(self: &Arc<Self>, mut loss_watch: LossWatch) {
+        self.is_watched.store(true, Ordering::Relaxed);
+        // Other contenders have probably come by now, and wait. A hold without a wait has no loss
+        // watch at first: if it is brief, a plain deletion costs less.
+        self.znode.mark_on_release();
+        let grant = self.clone();
+        self.live().in_background(async move {
+            let reason = loss_watch.lost().await;
+            if grant.lose(reason) == Ended::Lost(LossReason::Written) {
+                grant.znode.delete_in_background(());
+            }
+        });
     }
 }
 
@@ -352,7 +370,7 @@ impl HoldView {
 
     /// The token by which a store distinguishes this holder from an older one.
     pub fn fencing_token(&self) -> FencingToken {
-        self.grant.token
+        self.grant.terms.token
     }
 
     /// The ZooKeeper session that the hold belongs to. The hold ends with it.
@@ -392,7 +410,7 @@ impl HoldView {
     pub fn remaining(&self) -> Duration {
         match self.grant.ended() {
             Some(_) => Duration::ZERO,
-            None => self.grant.remaining_until(self.grant.deadline),
+            None => self.grant.remaining_until(self.grant.terms.deadline),
         }
     }
 

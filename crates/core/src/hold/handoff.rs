@@ -7,18 +7,18 @@
 //! |---|---|---|
 //! | a write means a release | 1, 2, 4 | [`Handoff::access`], [`written_by_owner_alone`] |
 //! | | 3 | [`Handoff::sole_writer`] |
-//! | the next contender holds | 1 to 4 | [`grants_on_mark`]; `Hold::begin`: only a hold marks |
-//! | | 5 to 7 | `OwnWatch::begin_grant` in `queue/wait.rs` |
+//! | the next contender holds | 1 to 4 | [`grants_on_mark`]; `Grant::watch_by`: only a hold marks |
+//! | | 5 to 7 | `OwnWatch::grant_epoch` in `queue/wait.rs` |
 //! | the only one before | 1 to 4 | [`grants_on_deletion`] |
-//! | | 5 | `OwnWatch::begin_grant` |
+//! | | 5 | `OwnWatch::grant_epoch` |
 //! | | 6 | [`depends_on_places_alone`] |
 //! | coming back | 1 | `queue/attempt.rs`: the only child, by the list or by its number |
-//! | | 2 | `Znode::until_deleted` in `hold/own_znode.rs`: noted once the deletion is confirmed |
+//! | | 2 | `Znode::delete` in `hold/own_znode.rs`: noted once the deletion is confirmed |
 //! | | 3 to 5 | [`Alone::proves_alone`] |
 //!
 //! Other files do what the proofs rely on. `hold/deletion.rs` sends the mark and the deletion in one
 //! transaction. `queue/wait.rs` requests the watches in the order of step 5. `hold/grant.rs` marks a
-//! hold that did not wait once its session sets a loss watch.
+//! hold that has a loss watch.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

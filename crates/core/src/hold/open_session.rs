@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::hold::grant::Grant;
+use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::SessionZnodes;
 use crate::hold_state::LossReason;
 use crate::live::lease::LeaseEpoch;
@@ -44,8 +45,9 @@ impl OpenSession {
 
     /// Sets a loss watch for each hold granted since the last probe.
     pub(crate) fn watch_each(&self, server: &Arc<ServerSession>) {
-        for grant in self.grants(Grant::takes_watch) {
-            self.live.in_background(grant.watch(server.clone()));
+        for grant in self.grants(|grant| !grant.is_watched()) {
+            let (znode, server) = (grant.znode.clone(), server.clone());
+            grant.watch_by(LossWatch::new(znode, server, None));
         }
     }
 
@@ -54,7 +56,7 @@ impl OpenSession {
     /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
     pub(crate) fn delete_lost(&self, epoch: LeaseEpoch) {
         // A hold may have been granted after a later lapse meanwhile.
-        for grant in self.take_grants(|grant| grant.epoch < epoch) {
+        for grant in self.take_grants(|grant| grant.terms.epoch < epoch) {
             grant.lose(LossReason::LeaseElapsed);
             grant.znode.set_held(false);
             grant.znode.delete_in_background(());
@@ -93,19 +95,21 @@ impl OpenSession {
         taken
     }
 
-    /// Ends the session on this side: wakes its waiters, and drops the `ServerSession`.
+    /// Ends the session on this side: wakes its waiters, and closes the `ServerSession`.
     ///
-    /// The server may let the next contender hold as soon as the `ServerSession` is dropped. So
-    /// each hold is reported as lost first. If the server does not know of the end yet, the znodes
-    /// stay registered.
-    pub(crate) fn end(&self, end: SessionEnd) {
+    /// The server may let the next contender hold as soon as the `ServerSession` is closed or
+    /// dropped. So each hold is reported as lost first. If the server does not know of the end yet,
+    /// the znodes stay registered. The result is what [`ServerSession::close`] returns.
+    pub(crate) fn end(&self, end: SessionEnd) -> Option<Arc<ServerSession>> {
         self.znodes.end(end);
         self.live.set_status(Status::Ended(end));
         // A grant stays lost by an earlier lapse of the lease.
         for grant in self.take_grants(|_| true) {
             grant.lose(LossReason::Session(end));
         }
-        self.live.drop_server_session();
+        let server = self.live.take_server();
+        // An attempt that is not polled keeps a reference, which would keep the session open.
+        server.filter(|_| end.is_closed_here())?.close()
     }
 }
 

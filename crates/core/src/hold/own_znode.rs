@@ -351,28 +351,27 @@ impl Znode {
     /// no answer to the deletion. If the deletion is sent later, refused or lost, that contender waits
     /// behind this znode like one of another process.
     pub(crate) async fn delete(&self) -> Result<DeleteOutcome, ServerError> {
-        // The first future is polled first.
-        let (found, ()) = join(self.until_deleted(), async { self.pass_turn() }).await;
-        found
-    }
-
-    async fn until_deleted(&self) -> Result<DeleteOutcome, ServerError> {
         let (live, deletions) = (self.live(), &self.znodes.deletions);
-        let found = match &self.registered.kind {
-            Kind::Contender(name) => match name.path.get() {
-                Some(path) => {
-                    let marked = self.registered.marks_release.load(Ordering::Relaxed);
-                    deletions.delete(live, path, marked).await?
-                }
-                None => self.delete_found(name).await?,
-            },
-            Kind::Named(named) => named.delete_until_answered(&live.server()?).await?,
+        let deletion = async {
+            match &self.registered.kind {
+                Kind::Contender(name) => match name.path.get() {
+                    Some(path) => {
+                        let marked = self.registered.marks_release.load(Ordering::Relaxed);
+                        deletions.delete(live, path, marked).await
+                    }
+                    None => self.delete_found(name).await,
+                },
+                Kind::Named(named) => named.delete_until_answered(&live.server()?).await,
+            }
         };
+        // The first future is polled first.
+        let (deleted, ()) = join(deletion, async { self.pass_turn() }).await;
+        let outcome = deleted?;
         self.note_gone();
         if let (Some(directory), Some(alone)) = (self.directory(), self.registered.alone.get()) {
             self.znodes.handoff.note_alone(directory, *alone);
         }
-        Ok(found)
+        Ok(outcome)
     }
 
     /// Looks for a contender's znode whose number is not known, and deletes it.

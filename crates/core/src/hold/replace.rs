@@ -1,19 +1,20 @@
 //! The replacement of a holder's znode by one of another kind.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use crate::contender::Contender;
 use crate::error::Error;
-use crate::hold::grant::{Grant, Terms};
+use crate::hold::grant::Grant;
 use crate::hold::own_znode::{ContenderName, ZnodeOwner};
-use crate::hold::{Held, Hold, NOT_ENDED, how_ended};
-use crate::hold_state::{Ended, HoldState, LossReason};
+use crate::hold::{Hold, how_ended};
+use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
-use crate::live::live_session::LiveSession;
+use crate::live::live_session::{LiveSession, SessionUse};
 use crate::path::{NodePath, last_segment};
 use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
-use crate::server::error::{Refusal, ServerError};
+use crate::server::error::Refusal;
 
 impl Hold {
     /// Replaces the holder's znode by one with the same number and another label.
@@ -37,39 +38,32 @@ impl Hold {
     // Hidden: only a write lock has a kind of contender that its hold can become.
     #[doc(hidden)]
     pub async fn replace(
-        mut self,
+        self,
         from: &str,
         to: &str,
         data: &[u8],
         acl: &[Acl],
     ) -> Result<Hold, Error> {
-        let (held, ended) = self.end().expect(NOT_ENDED);
+        self.end_views()?;
         let old = &self.view.grant;
-        if let Ended::Lost(_) = ended {
-            return Err(self.view.ended_error(ended));
+        let replaced = replaced(old, &self.owner.session_use, from, to, (data, acl)).await;
+        if replaced.is_err() {
+            old.report(how_ended(&replaced));
         }
-        let replaced = replaced(old, &held, from, to, (data, acl)).await;
-        let owner = replaced.inspect_err(|error| old.report(how_ended(error)))?;
-        let rule = old.rule.clone();
-        let recipe = rule.as_ref().map_or("queue", |rule| rule.recipe(to));
-        let record = old.take_record().expect(NOT_ENDED);
-        record.released(old.held_for(), false);
+        let (owner, record) = (replaced?, old.take_record());
+        let record = record.expect("only its owner reports the end of a hold that is not lost");
         // The hold continues, so a lapse since its grant counts. The lease need not grant again.
-        let terms = Terms {
-            token: old.token,
-            epoch: old.epoch,
-            record: record.replaced(recipe, old.token),
-            deadline: old.deadline,
-            rule,
-        };
-        Ok(Hold::begin(owner, &held.open, terms, None))
+        let terms = old.terms.clone();
+        let recipe = terms.rule.as_ref().map_or("queue", |rule| rule.recipe(to));
+        let record = record.replaced(recipe, old.held_for());
+        Ok(Hold::begin(owner, &self.open, terms, record, None))
     }
 }
 
 /// Replaces the znode of a grant, and returns the owner of the new znode.
 async fn replaced(
     old: &Grant,
-    held: &Held,
+    session_use: &Arc<SessionUse>,
     from: &str,
     to: &str,
     (data, acl): (&[u8], &[Acl]),
@@ -81,7 +75,7 @@ async fn replaced(
     let name = ContenderName::known(directory, identity, new.clone());
     // If this future is dropped from here on, both znodes must be deleted.
     let znode = old.znode.znodes().contender(name.clone());
-    let owner = ZnodeOwner::new(&held.owner.session_use, znode);
+    let owner = ZnodeOwner::new(session_use, znode);
     owner.znode.count_replacement();
     // This future may not be polled when the lease lapses. The session then deletes both znodes. What it
     // finds is not noted for the owner: the transaction may be applied after that deletion.
@@ -94,15 +88,8 @@ async fn replaced(
     let create = Operation::create(new, data, CreateMode::Ephemeral, acl);
     let operations = [create, delete];
     let replacing = pin!(replace_znode(live, path, &operations));
-    tokio::select! {
-        biased;
-        replaced = live.until_over(path, replacing) => replaced?,
-        reason = old.until_lapsed_or_over() => return Err(match reason {
-            LossReason::Session(end) => Error::at(path, live.id, ServerError::SessionOver(end)),
-            reason => Error::lost(path, live.id, reason),
-        }),
-    }
-    if let HoldState::Lost(reason) = live.hold_state(old.epoch) {
+    old.within_lease(replacing).await?;
+    if let HoldState::Lost(reason) = live.hold_state(old.terms.epoch) {
         return Err(Error::lost(path, live.id, reason));
     }
     // The transaction has deleted the old znode.
@@ -153,7 +140,7 @@ impl Grant {
         let (Some(directory), Some(contender)) = (self.znode.directory(), contender) else {
             return refuse(format!("does not have the label {from:?}"));
         };
-        let rule = self.rule.as_ref();
+        let rule = self.terms.rule.as_ref();
         if rule.is_some_and(|rule| !rule.may_be_replaced(from)) {
             return refuse("is of a kind that may not be replaced".to_owned());
         }

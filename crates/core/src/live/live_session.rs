@@ -227,9 +227,9 @@ impl LiveSession {
         });
     }
 
-    /// Drops the `ServerSession`. From then on the ensemble may let the next contender hold.
-    pub(crate) fn drop_server_session(&self) {
-        lock(&self.server).take();
+    /// Takes the `ServerSession`. Once it is dropped, the ensemble may let the next contender hold.
+    pub(crate) fn take_server(&self) -> Option<Arc<ServerSession>> {
+        lock(&self.server).take()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -401,8 +401,8 @@ impl LiveSession {
         self.change(|state| state.count_lapse(self.now()))
     }
 
-    /// Begins a grant if the lease allows it, and returns the number of lapses.
-    pub(crate) fn begin_grant(&self) -> Option<LeaseEpoch> {
+    /// The epoch of a hold that is granted now. `None` if the lease does not allow a grant.
+    pub(crate) fn grant_epoch(&self) -> Option<LeaseEpoch> {
         self.change(|state| {
             let may_grant = state.lease.may_grant(self.now());
             state.has_given_up &= !may_grant;

@@ -100,7 +100,7 @@ async fn until_it_may_hold(
         // A waiter keeps the names of all others no longer than it looks at them.
         drop(take(&mut listing));
         match decision {
-            Decision::Hold => match queue.begin_grant() {
+            Decision::Hold => match queue.grant_epoch() {
                 Some(epoch) => return Ok(Some(epoch)),
                 // The session may have expired. After a while without a lease the attempt fails:
                 // the contender would bar all others.
@@ -349,12 +349,11 @@ impl<'q> Enqueued<'q> {
         let terms = Terms {
             token,
             epoch,
-            record: attempt.acquired(token),
             deadline: shared.options.deadline(self.queue.live.now()),
             rule: Some(shared.rule.clone()),
         };
-        let loss_watch = self.watches.take_own();
-        Hold::begin(self.owner, self.queue.open, terms, loss_watch)
+        let (record, loss_watch) = (attempt.acquired(token), self.watches.take_own());
+        Hold::begin(self.owner, self.queue.open, terms, record, loss_watch)
     }
 }
 

@@ -140,13 +140,13 @@ impl<'a> SessionQueue<'a> {
         })
     }
 
-    /// Begins a grant by what was read of the queue. `None` if the lease does not allow it, or if the
-    /// session has reconnected since the read: the queue is listed again.
+    /// The epoch of a grant by what was read of the queue. `None` if the lease does not allow it, or if
+    /// the session has reconnected since the read: the queue is listed again.
     ///
     /// Servers that have lost their data may have lost the contender, too.
-    pub(crate) fn begin_grant(&self) -> Option<LeaseEpoch> {
+    pub(crate) fn grant_epoch(&self) -> Option<LeaseEpoch> {
         let is_last = self.read_over.is_last(&self.server);
-        is_last.then(|| self.live.begin_grant()).flatten()
+        is_last.then(|| self.live.grant_epoch()).flatten()
     }
 
     pub(crate) fn failed(&self, error: ServerError) -> Error {

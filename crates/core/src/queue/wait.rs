@@ -71,8 +71,8 @@ impl Watches {
 
     /// Waits until one of the predecessors may have left, or the directory's data has changed.
     ///
-    /// If no contender is left before this one, it holds: a grant has begun. `None` if it must list
-    /// the queue.
+    /// The result is the epoch of its grant if no contender is left before this one. `None` if it must
+    /// list the queue.
     pub(crate) async fn wait(
         &mut self,
         queue: &SessionQueue<'_>,
@@ -114,7 +114,7 @@ impl Watches {
                 _ => return Ok(None),
             }
         }
-        match self.own.begin_grant(queue.live, &queue.server) {
+        match self.own.grant_epoch(queue.live, &queue.server) {
             Ok(granted) => Ok(granted),
             Err(loss) => Err(lost(queue, znode, loss).await),
         }
@@ -260,17 +260,17 @@ impl OwnWatch {
         or_pending(self.watch.as_mut().map(LossWatch::lost)).await
     }
 
-    /// Begins a grant when an event shows that no contender is left before the waiter.
+    /// The epoch of a grant by an event which shows that no contender is left before the waiter.
     ///
     /// `None` if that event proves too little, or the lease does not allow a grant: the waiter
     /// lists the queue. If the lease has lapsed, the waiter's znode may be deleted.
-    fn begin_grant(
+    fn grant_epoch(
         &mut self,
         live: &LiveSession,
         server: &ServerSession,
     ) -> Result<Option<LeaseEpoch>, LossReason> {
         let is_certain = self.is_certain(server)? && server.orders_events();
-        Ok(is_certain.then(|| live.begin_grant()).flatten())
+        Ok(is_certain.then(|| live.grant_epoch()).flatten())
     }
 
     /// True if the waiter's own znode is known to exist, at an event of another znode.

@@ -23,26 +23,12 @@ pub(crate) struct NotOpened {
     pub(crate) final_end: Option<SessionEnd>,
 }
 
-impl From<InvalidInput> for NotOpened {
-    fn from(error: InvalidInput) -> NotOpened {
-        NotOpened {
-            error: error.into(),
-            final_end: Some(SessionEnd::InvalidOptions),
-        }
-    }
-}
-
 /// Why no session was opened, or why the session that was opened is of no use.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 enum Failure {
-    Server(ServerError),
-    Input(InvalidInput),
-}
-
-impl From<ServerError> for Failure {
-    fn from(error: ServerError) -> Failure {
-        Failure::Server(error)
-    }
+    Server(#[from] ServerError),
+    Input(#[from] InvalidInput),
 }
 
 /// Opens the ZooKeeper sessions of a handle, one after the other.
@@ -72,30 +58,20 @@ impl Opener {
         Some(self.options.session_timeout.unwrap_or(default))
     }
 
-    /// Waits for a random share of the next pause between two sessions ("full jitter").
-    ///
-    /// One cause can end the sessions of many processes at the same moment.
-    pub(crate) async fn pause(&self, pauses: &mut Backoff) {
-        if let Some(longest) = pauses.next_wait() {
-            tokio::time::sleep(self.ensemble.identity().share_of(longest)).await;
-        }
-    }
-
     /// Opens a session within this time.
     pub(crate) async fn open(&self, within: Duration) -> Result<Arc<OpenSession>, NotOpened> {
-        let Opener {
-            ensemble, options, ..
-        } = self;
         let began = Instant::now();
         let mut seen = ServerError::outcome_unknown("no server answered");
-        let connected = timeout(within, self.connect(&mut seen)).await;
-        let (seen, final_end) = match connected {
-            Ok(Ok((origin, server, config))) => {
-                let (ensemble, runtime) = (ensemble.clone(), Handle::current());
-                let live = LiveSession::new(ensemble, server, config, origin, runtime);
-                return Ok(OpenSession::new(Arc::new(live), options.jute_maxbuffer));
+        let opened = timeout(within, self.ask(&mut seen)).await;
+        let opened = opened.map(|opened| opened.and_then(|it| self.begin(it)));
+        let (seen, final_end) = match opened {
+            Ok(Ok(open)) => return Ok(open),
+            Ok(Err(Failure::Input(error))) => {
+                return Err(NotOpened {
+                    error: error.into(),
+                    final_end: Some(SessionEnd::InvalidOptions),
+                });
             }
-            Ok(Err(Failure::Input(error))) => return Err(error.into()),
             Ok(Err(Failure::Server(over @ ServerError::SessionOver(end)))) => {
                 (over, (end != SessionEnd::Expired).then_some(end))
             }
@@ -103,26 +79,25 @@ impl Opener {
             Err(_) => (seen, None),
         };
         Err(NotOpened {
-            error: not_connected(&**ensemble, &*self.connector, began.elapsed(), seen),
+            error: not_connected(&*self.ensemble, &*self.connector, began.elapsed(), seen),
             final_end,
         })
     }
 
-    /// Opens a session, and returns the configuration of its lease.
-    async fn connect(
+    /// Begins with the session that was opened, unless no lease can be kept in it.
+    fn begin(
         &self,
-        seen: &mut ServerError,
-    ) -> Result<(SessionOrigin, Arc<ServerSession>, LeaseConfig), Failure> {
-        let (origin, opened) = self.ask(seen).await?;
-        let config = config(self.asked_timeout(), self.options.tick, opened.timeout)?;
-        Ok((origin, Arc::new(opened), config))
+        (origin, server): (SessionOrigin, ServerSession),
+    ) -> Result<Arc<OpenSession>, Failure> {
+        let config = config(self.asked_timeout(), self.options.tick, server.timeout)?;
+        let (ensemble, runtime) = (self.ensemble.clone(), Handle::current());
+        let live = LiveSession::new(ensemble, Arc::new(server), config, origin, runtime);
+        let maxbuffer = self.options.jute_maxbuffer;
+        Ok(OpenSession::new(Arc::new(live), maxbuffer))
     }
 
     /// Requests a session until a definite answer comes, and notes the last failure in `seen`.
-    async fn ask(
-        &self,
-        seen: &mut ServerError,
-    ) -> Result<(SessionOrigin, ServerSession), ServerError> {
+    async fn ask(&self, seen: &mut ServerError) -> Result<(SessionOrigin, ServerSession), Failure> {
         let mut backoff = Backoff::default();
         loop {
             let origin = match self.asked_timeout() {
@@ -138,7 +113,7 @@ impl Opener {
                 {
                     *seen = over;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
             backoff.wait().await;
         }
@@ -191,8 +166,7 @@ fn config(
         return Ok(config);
     }
     let problem = format!("is more than half of the session timeout, {granted:?}");
-    let error = InvalidInput::new("tick", format!("{tick:?}"), problem);
-    Err(Failure::Input(error))
+    Err(InvalidInput::new("tick", format!("{tick:?}"), problem).into())
 }
 
 #[cfg(test)]

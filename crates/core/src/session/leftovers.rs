@@ -35,14 +35,9 @@ impl Leftovers {
 
     /// Deletes the znodes, and retries for at most the session timeout. Then it reports the rest.
     pub(crate) async fn delete_all(mut self) {
-        let limit = self.live.timeout;
+        let (limit, mut backoff) = (self.live.timeout, Backoff::default());
         let until_deleted = async {
-            let mut backoff = Backoff::default();
-            loop {
-                self.delete_once().await;
-                if self.znodes.is_empty() {
-                    return;
-                }
+            while !self.delete_once().await {
                 backoff.wait().await;
             }
         };
@@ -51,8 +46,8 @@ impl Leftovers {
         self.znodes.clear();
     }
 
-    /// Deletes the znodes once, and keeps those that may be left.
-    async fn delete_once(&mut self) {
+    /// Deletes the znodes once, and keeps those that may be left. True if none may be.
+    async fn delete_once(&mut self) -> bool {
         let deletions = self.znodes.iter().map(|kind| delete(&self.server, kind));
         let mut deleted = join_all(deletions).await.into_iter();
         self.znodes.retain(|_| match deleted.next().map(if_there) {
@@ -64,6 +59,7 @@ impl Leftovers {
             }
             _ => false,
         });
+        self.znodes.is_empty()
     }
 
     fn report(&self) {

@@ -1,7 +1,7 @@
 //! The probes of a ZooKeeper session, and the proof after each reconnect.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -11,7 +11,7 @@ use crate::events::keys::{PROBES, RECONNECTS};
 use crate::events::meter;
 use crate::hold::open_session::OpenSession;
 use crate::live::live_session::Status;
-use crate::server::ensemble::{ConnectionState, Exchange, Pending, ServerSession};
+use crate::server::ensemble::{ConnectionState, Exchange, Pending};
 use crate::server::error::ServerError;
 use crate::sync::{or_pending, ready_now};
 
@@ -19,11 +19,8 @@ use crate::sync::{or_pending, ready_now};
 const MAX_PROBES: usize = 4;
 
 /// Sends the probes of a session, and the proof after each reconnect.
-///
-/// The `Prober` does not keep the `ServerSession` open.
 pub(crate) struct Prober {
     open: Arc<OpenSession>,
-    server: Weak<ServerSession>,
     ticks: Interval,
     /// When the next tick is due, by the ensemble's clock.
     due: Duration,
@@ -41,7 +38,7 @@ struct Probe {
 
 impl Prober {
     /// Sends the first probe.
-    pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<ServerSession>) -> Prober {
+    pub(crate) fn new(open: &Arc<OpenSession>) -> Prober {
         let live = &open.live;
         // Sessions that were opened at the same moment must not probe at the same moments.
         let second = Instant::now() + live.probe_phase;
@@ -52,7 +49,6 @@ impl Prober {
         let mut prober = Prober {
             open: open.clone(),
             due: live.now() + live.probe_phase,
-            server: Arc::downgrade(server),
             ticks,
             probes: VecDeque::new(),
             proof: None,
@@ -130,7 +126,7 @@ impl Prober {
             self.open.live.set_status(Status::Suspended);
         }
         self.probe();
-        if let Some(server) = self.server.upgrade() {
+        if let Ok(server) = self.open.live.server() {
             self.open.watch_each(&server);
         }
     }
@@ -153,10 +149,10 @@ impl Prober {
 
     /// Sends a probe, and the proof if one is needed.
     fn probe(&mut self) {
-        let Some(server) = self.server.upgrade() else {
+        let live = &self.open.live;
+        let Ok(server) = live.server() else {
             return;
         };
-        let live = &self.open.live;
         live.adopt_connection(&server);
         let needs_proof = self.proof.is_none() && !live.is_proven(&server);
         if self.probes.len() < MAX_PROBES {
@@ -172,8 +168,10 @@ impl Prober {
 
     /// Call it after an answer. Holds stay suspended until the session is proven.
     fn after_answer(&self) {
-        let (live, server) = (&self.open.live, self.server.upgrade());
-        let Some(server) = server else { return };
+        let live = &self.open.live;
+        let Ok(server) = live.server() else {
+            return;
+        };
         if live.is_proven(&server) {
             live.set_status(Status::Connected);
         }

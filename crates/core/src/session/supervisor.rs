@@ -110,7 +110,12 @@ impl Supervisor {
         let mut within = self.opener.options.connection_timeout;
         loop {
             let attempt = async {
-                self.opener.pause(pauses).await;
+                // One cause can end the sessions of many processes at the same moment, so each pause is
+                // a random share ("full jitter").
+                if let Some(longest) = pauses.next_wait() {
+                    let random = self.opener.ensemble.identity();
+                    tokio::time::sleep(random.share_of(longest)).await;
+                }
                 self.opener.open(within).await
             };
             let opened = tokio::select! {
@@ -127,14 +132,14 @@ impl Supervisor {
                 }
                 Err(not_opened) => not_opened,
             };
-            let retries_credentials = self.opener.options.retries_refused_credentials;
             match final_end {
                 None => {}
                 // A client that the user has connected cannot be connected again.
                 Some(SessionEnd::Closed) => return Err(before.unwrap_or(SessionEnd::Closed)),
                 // The options fitted the servers before, and may fit the next server.
                 Some(SessionEnd::InvalidOptions) if before.is_some() => {}
-                Some(SessionEnd::AuthenticationFailed) if retries_credentials => {}
+                Some(SessionEnd::AuthenticationFailed)
+                    if self.opener.options.retries_refused_credentials => {}
                 Some(end) => {
                     tracing::warn!(target: TARGET, %error, "no ZooKeeper session can be opened");
                     return Err(end);
@@ -147,17 +152,16 @@ impl Supervisor {
     /// Runs one ZooKeeper session until its end, and publishes its state.
     async fn run_session(&mut self, open: &Arc<OpenSession>) -> SessionEnd {
         let live = &open.live;
-        let server = match live.server() {
-            Ok(server) => server,
-            // The session has ended already.
-            Err(_) => return live.ended().await,
+        let Ok(server) = live.server() else {
+            return live.ended().await;
         };
+        let mut states = server.states();
+        // The task does not keep the `ServerSession` open.
+        drop(server);
         let (session, timeout) = (live.id, live.timeout);
         tracing::info!(target: TARGET, %session, ?timeout, "session opened");
         meter::count(OPENED, None, None);
-        let mut states = server.states();
-        let mut prober = Prober::new(open, &server);
-        let server = Arc::downgrade(&server);
+        let mut prober = Prober::new(open);
         let mut epoch = LeaseEpoch::default();
         let end = loop {
             tokio::select! {
@@ -194,12 +198,7 @@ impl Supervisor {
         };
         let ended_at = live.now();
         drop(prober);
-        let server = server.upgrade();
-        open.end(end);
-        // An attempt that is not polled keeps its reference to the `ServerSession`, which would
-        // keep the session open.
-        let server = server.filter(|_| end.is_closed_here());
-        match server.and_then(|server| server.close()) {
+        match open.end(end) {
             // The attempts of the session send nothing more, so no other znode can come.
             Some(server) => Leftovers::of(open, server).delete_all().await,
             None if end == SessionEnd::Closed => confirmed(live, ended_at, &mut states).await,
@@ -222,11 +221,8 @@ impl Drop for Supervisor {
             return;
         }
         if let Some(open) = open {
-            let server = open.live.server();
-            open.end(SessionEnd::Closed);
-            if let Some(server) = server.ok().and_then(|server| server.close()) {
-                drop(Leftovers::of(&open, server));
-            }
+            let left_open = open.end(SessionEnd::Closed);
+            drop(left_open.map(|server| Leftovers::of(&open, server)));
         }
         self.over(SessionEnd::Closed);
     }

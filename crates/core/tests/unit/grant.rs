@@ -10,7 +10,9 @@ use crate::server::options::DEFAULT_MAXBUFFER;
 /// A grant before the first lapse.
 fn granted(live: &Arc<LiveSession>, deadline: Option<Duration>) -> Grant {
     let znode = SessionZnodes::new(live, DEFAULT_MAXBUFFER).contender(name("/locks/a"));
-    Grant::new(znode, terms(0, deadline))
+    let terms = terms(0, deadline);
+    let record = record(&terms);
+    Grant::new(znode, terms, record)
 }
 
 /// Nobody but the task that awaits the loss looks at the lease.

@@ -85,7 +85,7 @@ async fn write_proves_no_connection_but_its_own() {
     live.adopt_connection(&script.server());
     script.reconnect();
     live.note_commit(script.exchange(live.now()));
-    assert_eq!(live.begin_grant(), None);
+    assert_eq!(live.grant_epoch(), None);
 }
 
 /// Nobody has looked at its answer before the session has seen the next connection.
@@ -96,14 +96,14 @@ async fn write_over_an_earlier_connection_proves_no_later_one() {
     script.reconnect();
     live.adopt_connection(&script.server());
     live.note_commit(earlier);
-    assert_eq!(live.begin_grant(), None);
+    assert_eq!(live.grant_epoch(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_granted_if_the_process_stands_still_between_two_looks_at_the_clock() {
     let (live, script) = Scripted::open(SECOND);
     script.pause_between_looks(TIMEOUT);
-    assert_eq!(live.begin_grant(), None);
+    assert_eq!(live.grant_epoch(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +142,7 @@ async fn hold_that_a_lapse_has_cost_stays_lost() {
     let (live, script) = Scripted::open(SECOND);
     sleep(LEASE).await;
     renew(&live, &script).await;
-    assert_eq!(live.begin_grant(), Some(LeaseEpoch(1)));
+    assert_eq!(live.grant_epoch(), Some(LeaseEpoch(1)));
     assert_eq!(live.hold_state(LeaseEpoch(0)), LAPSED);
     assert_eq!(live.hold_state(LeaseEpoch(1)), HoldState::Held);
 }
@@ -195,7 +195,7 @@ async fn session_whose_contender_has_its_lease_stays_at_a_server_that_is_late_af
     let asks = live.ask_for_lease("/lock", &mut None);
     asks.expect("the session has left no server");
     renew(&live, &script).await;
-    assert!(live.begin_grant().is_some());
+    assert!(live.grant_epoch().is_some());
     for _ in 0..30 {
         sleep(SECOND).await;
         live.note_answer(script.exchange(live.now() - 5 * SECOND));

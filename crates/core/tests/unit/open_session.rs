@@ -19,7 +19,9 @@ fn granted(open: &OpenSession, epoch: u64) -> (Arc<Grant>, ZnodeOwner) {
         &Arc::new(SessionUse::new(false)),
         open.znodes.contender(name(ZNODE)),
     );
-    let grant = Grant::new(owner.znode.clone(), terms(epoch, None));
+    let terms = terms(epoch, None);
+    let record = record(&terms);
+    let grant = Grant::new(owner.znode.clone(), terms, record);
     (Arc::new(grant), owner)
 }
 
@@ -45,7 +47,7 @@ async fn state_after(
     let (grant, owner) = granted(&open, 0);
     let watch = std::future::ready(WatchEvent::Fired(event)).boxed();
     let loss_watch = LossWatch::new(grant.znode.clone(), script.server(), Some(watch));
-    grant.clone().follow(loss_watch).await;
+    grant.watch_by(loss_watch);
     sleep(Duration::from_millis(1)).await;
     let deletions = script.deletions();
     drop(owner);

@@ -18,9 +18,8 @@ async fn run(prober: &mut Prober, time: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn probe_counts_from_its_sending() {
-    let (live, script) = Scripted::open(Duration::from_millis(2_400));
-    let server = script.server();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
+    let (live, _script) = Scripted::open(Duration::from_millis(2_400));
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
     run(&mut prober, TIMEOUT * 2).await;
     // The last answered probe was sent at 17 s. It confirms the probes answered by 14.75 s.
     let valid_until = live.now() + live.remaining();
@@ -31,9 +30,8 @@ async fn probe_counts_from_its_sending() {
 async fn probe_that_queues_behind_own_requests_suspends_nobody() {
     // The time a server takes for some thousands of requests sent before the probe.
     for (queued, status) in [(2_400, Status::Connected), (3_600, Status::Suspended)] {
-        let (live, script) = Scripted::open(Duration::from_millis(queued));
-        let server = script.server();
-        let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
+        let (live, _script) = Scripted::open(Duration::from_millis(queued));
+        let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
         run(&mut prober, TIMEOUT / 4 - Duration::from_millis(200)).await;
         assert_eq!(live.status(), Status::Connected);
         run(&mut prober, 2 * live.probe_interval).await;
@@ -44,8 +42,7 @@ async fn probe_that_queues_behind_own_requests_suspends_nobody() {
 #[tokio::test(start_paused = true)]
 async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
     let (live, script) = Scripted::open(TIMEOUT);
-    let server = script.server();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
     prober.handle_state(connected(1));
     // No answer comes meanwhile, and as many probes are sent as may be.
     run(&mut prober, live.probe_interval * 11 / 2).await;
@@ -58,7 +55,7 @@ async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
 async fn hold_is_in_doubt_until_the_session_is_proven() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
     let server = script.server();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
     live.note_commit(script.exchange(live.now()));
     prober.handle_state(DISCONNECTED);
     script.reconnect();
@@ -75,8 +72,7 @@ async fn hold_is_in_doubt_until_the_session_is_proven() {
 #[tokio::test(start_paused = true)]
 async fn answer_over_a_broken_connection_is_no_contact() {
     let (live, script) = Scripted::open(Duration::from_millis(100));
-    let server = script.server();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
     run(&mut prober, Duration::from_millis(50)).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     script.disconnect();
@@ -90,8 +86,7 @@ async fn answer_over_a_broken_connection_is_no_contact() {
 async fn reconnect_is_proven_at_once_though_an_earlier_proof_had_no_outcome() {
     let answers_after = Duration::from_millis(100);
     let (live, script) = Scripted::open(answers_after);
-    let server = script.server();
-    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER), &server);
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
     prober.handle_state(DISCONNECTED);
     script.reconnect();
     prober.handle_state(connected(1));

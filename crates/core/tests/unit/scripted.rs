@@ -29,7 +29,7 @@ use crate::live::lease::{LeaseConfig, LeaseEpoch, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
-    Answer, ConnectionState, EnsembleFacts, Exchange, Outcome, RawReply, RequestBody,
+    Answer, ConnectionState, EnsembleFacts, Exchange, Operation, Outcome, RawReply, RequestBody,
     ServerSession, SessionId, Stat, boxed_reply,
 };
 use crate::server::environment::Environment;
@@ -51,14 +51,17 @@ pub(crate) fn name(path: &str) -> ContenderName {
 
 /// The terms of a grant after this number of lapses.
 pub(crate) fn terms(epoch: u64, deadline: Option<Duration>) -> Terms {
-    let token = FencingToken::from(1);
     Terms {
-        token,
+        token: FencingToken::from(1),
         epoch: LeaseEpoch(epoch),
-        record: HoldRecord::begin(recipe_info(), &Span::none(), token, Duration::ZERO),
         deadline,
         rule: None,
     }
+}
+
+/// The record of a hold on these terms.
+pub(crate) fn record(terms: &Terms) -> HoldRecord {
+    HoldRecord::begin(recipe_info(), &Span::none(), terms.token, Duration::ZERO)
 }
 
 /// The source of the events of a lock.
@@ -207,6 +210,10 @@ impl Scripted {
     pub(crate) fn deletions(&self) -> Vec<String> {
         self.sent(|_, request| match request {
             RequestBody::Delete(delete) => Some(delete.path.clone()),
+            RequestBody::Multi(operations) => operations.iter().find_map(|it| match it {
+                Operation::Delete(delete) => Some(delete.path.clone()),
+                _ => None,
+            }),
             _ => None,
         })
     }
