@@ -9,10 +9,8 @@ async fn main() -> Result<(), Error> {
     let servers = std::env::var("ZOOKEEPER_CONNECT").unwrap_or("127.0.0.1:2181".to_owned());
     let session = Session::connect(&servers).await?; // one per process, for all its recipes
     let lock = ExclusiveLock::new(&session, "/locks/report")?;
-
     let hold = lock.acquire().await?; // or try_acquire(), acquire_timeout(duration)
-    let token = hold.fencing_token(); // larger for each later holder
-    let work = async { println!("writing the report under token {token}") };
+    let work = async { println!("writing the report under token {}", hold.fencing_token()) };
     if let Err(reason) = hold.run_until_lost(work).await {
         eprintln!("stopped: {reason}"); // before another process can acquire
     }

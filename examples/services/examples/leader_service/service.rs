@@ -18,6 +18,13 @@
 //! and a program, such as this one:
 //!
 //! ```rust
+//! mod service;
+//!
+//! use std::env::var;
+//!
+//! use tokio::net::TcpListener;
+//! use zookeeper_recipes_election::{ConnectOptions, Session};
+//!
 //! #[tokio::main]
 //! async fn main() -> anyhow::Result<()> {
 //!     let (servers, id, address) = (var("ZOOKEEPER_CONNECT")?, var("POD_NAME")?, var("POD_IP")?);
