@@ -9,7 +9,7 @@ use zookeeper_recipes_suite::server;
 use crate::support::{ended, files, read};
 
 const README: &str = include_str!("../../../../README.md");
-const HEADING: &str = "## On the command line\n";
+const HEADING: &str = "## On the command line, and who holds what\n";
 
 fn examples() -> &'static str {
     let (_, section) = README.split_once(HEADING).expect("the section");
@@ -42,7 +42,7 @@ async fn examples_of_the_readme_run_as_they_stand_there() {
     ended.quiet(0);
     assert!(read(files.path().join("report.txt")).starts_with("token "));
     ended.shows([
-        "at most once a day, on one machine of all\n",
+        "at most once a day, on one machine\n",
         "node-7 leads\n",
         "/locks/report: nobody holds and nobody waits\n",
     ]);
