@@ -43,26 +43,32 @@ impl<R, W> Machine<R, W> {
     /// but refusals, a refusal by a server that opens sessions is the end.
     pub(crate) fn note_refusal(&mut self, now: Duration, cause: &DisconnectReason) -> bool {
         // A host that has confirmed the session does not refuse it.
-        let asked = matches!(self.phase, Phase::Greeting { .. });
-        let in_vain = self.served_at.is_some_and(|at| {
-            let twice = self.timing.session * 2;
-            now >= at + twice && self.closing_until.is_none()
-        });
-        match (self.refusal, asked) {
-            (Refusal::Shown, true) if refuses(cause) => return true,
-            (Refusal::Unknown, true) if in_vain && refuses(cause) => {
-                self.refusal = Refusal::Suspected;
-            }
-            _ => self.refusal = Refusal::Unknown,
-        }
+        let asked = matches!(self.phase, Phase::Greeting { .. }) && self.closing_until.is_none();
+        let timeouts = refuses_after(cause).filter(|_| asked);
+        let is_refused = self
+            .served_at
+            .zip(timeouts)
+            .is_some_and(|(at, timeouts)| now >= at + self.timing.session * timeouts);
+        self.refusal = match (self.refusal, is_refused) {
+            (Refusal::Shown, true) => return true,
+            (Refusal::Unknown, true) => Refusal::Suspected,
+            _ => Refusal::Unknown,
+        };
         false
     }
 }
 
-/// True if the host has refused the session, and not only taken long or said that it has no quorum.
-fn refuses(cause: &DisconnectReason) -> bool {
-    !matches!(
-        cause,
-        DisconnectReason::NoSession(_) | DisconnectReason::Silent(_) | DisconnectReason::ReadOnly
-    )
+/// How many T without a server have passed when a host refuses the session by this break of the
+/// handshake. `None` if the host may have taken long, or has no quorum.
+fn refuses_after(cause: &DisconnectReason) -> Option<u32> {
+    match cause {
+        DisconnectReason::NoSession(_)
+        | DisconnectReason::Silent(_)
+        | DisconnectReason::ReadOnly => None,
+        // A server that refuses a session has read all, and closes the connection in order.
+        DisconnectReason::Closed => Some(2),
+        // The network resets connections, too. But a proxy may turn the end of the connection into
+        // a reset, and a session that never ends would keep its callers waiting for ever.
+        _ => Some(10),
+    }
 }

@@ -47,6 +47,30 @@ fn session_that_has_seen_more_than_the_servers_have_is_over_after_twice_its_time
     }
 }
 
+/// A network that breaks the handshakes of a session, and not those of a new one, looks the same.
+#[test]
+fn session_whose_handshakes_are_reset_is_over_only_after_ten_times_its_timeout() {
+    for seed in 0..20 {
+        let mut world = connected(seed);
+        let seen = std::mem::replace(&mut world.ensemble.zxid, 0);
+        world.resets = true;
+        world.close_connection();
+        world.pass(10 * T);
+        assert_eq!(world.end(), None, "the network may recover");
+        match seed % 2 {
+            0 => {
+                world.ensemble.zxid = seen;
+                world.until(World::is_connected);
+            }
+            _ => {
+                world.pass(ROUND);
+                assert_eq!(world.end(), Some(SessionEnd::Refused), "seed {seed}");
+            }
+        }
+        world.check();
+    }
+}
+
 #[test]
 fn session_lives_on_for_any_length_of_an_outage() {
     type Outage = fn(&mut World);

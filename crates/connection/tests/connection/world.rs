@@ -70,6 +70,8 @@ pub(crate) struct World {
     cut: Option<Cut>,
     /// True if the cut is silent: bytes vanish, and nobody learns of it.
     silent_cut: bool,
+    /// True if a connection that a server closes is reset on the way.
+    pub(crate) resets: bool,
     /// How many bytes one read of the machine takes at most.
     pub(crate) fragment: usize,
     /// All bytes that were handed to a connection, and how many of them arrived.
@@ -149,6 +151,7 @@ impl World {
             heard_at: Duration::ZERO,
             cut: None,
             silent_cut: false,
+            resets: false,
             fragment: usize::MAX,
             handed: Vec::new(),
             bytes_to_server: 0,
@@ -281,7 +284,11 @@ impl World {
     /// The connection is gone for the machine at once.
     pub(crate) fn break_connection(&mut self) {
         if self.pipe.take().is_some() {
-            self.machine.broken(self.now, DisconnectReason::Closed);
+            let cause = match self.resets {
+                true => io::Error::from(io::ErrorKind::ConnectionReset).into(),
+                false => DisconnectReason::Closed,
+            };
+            self.machine.broken(self.now, cause);
         }
     }
 

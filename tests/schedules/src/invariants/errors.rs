@@ -96,7 +96,8 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
 }
 
 /// Whether the servers have lost data since the session was opened, or the session is over: a
-/// connection that the network breaks at the handshake looks like a refusal.
+/// server that stops or loses its quorum when it is asked closes the connection, too. A network that
+/// breaks it is no reason.
 fn may_be_refused(state: &State, session: &SessionId, reason: SessionEnd) -> bool {
     let is_older = state.lost_by.is_some() && !state.opened.contains(session);
     let has_reason = is_older || state.ended.contains_key(session);
