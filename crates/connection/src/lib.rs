@@ -21,22 +21,23 @@ mod driver {
 /// A session as a state machine without I/O.
 mod session {
     pub(crate) mod digest_md5;
+    pub(crate) mod handshake;
     pub(crate) mod host;
     pub(crate) mod hosts;
     pub(crate) mod incoming;
     pub(crate) mod machine;
     pub(crate) mod names;
     pub(crate) mod obstacle;
+    pub(crate) mod output;
     pub(crate) mod pauses;
     pub(crate) mod phase;
     pub(crate) mod refusal;
     pub(crate) mod request_limit;
     pub(crate) mod requests;
-    pub(crate) mod sasl;
     pub(crate) mod timing;
-    pub(crate) mod tree_watches;
     pub(crate) mod trees;
     pub(crate) mod unsupported;
+    pub(crate) mod watch_requests;
     pub(crate) mod watches;
 }
 
@@ -51,11 +52,10 @@ pub use driver::tls::TlsOptions;
 pub use error::{DisconnectReason, RequestError, SessionEnd};
 pub use session::digest_md5::{DigestMd5, SaslStep};
 pub use session::host::Host;
-pub use session::machine::{
-    Answer, Config, ConnectionState, Exchange, Machine, Output, WatchedRead,
-};
+pub use session::machine::{Config, Machine};
 pub use session::obstacle::Obstacle;
+pub use session::output::{Answer, ConnectionState, Exchange, Output};
 pub use session::request_limit::check_length;
 pub use session::trees::TreeEvent;
 pub use session::unsupported::UnsupportedRequests;
-pub use session::watches::{WatchEvent, WatchId};
+pub use session::watches::{WatchEvent, WatchId, WatchedRead};

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -15,10 +14,11 @@ use crate::driver::shared::{Inner, Shared};
 use crate::driver::task::Driver;
 use crate::error::{RequestError, SessionEnd};
 use crate::session::host::Host;
-use crate::session::machine::{Answer, Config, ConnectionState, Machine, WatchedRead};
+use crate::session::machine::{Config, Machine};
 use crate::session::obstacle::Obstacle;
+use crate::session::output::{Answer, ConnectionState};
 use crate::session::trees::TreeEvent;
-use crate::session::watches::{WatchEvent, WatchId};
+use crate::session::watches::{WatchEvent, WatchId, WatchedRead};
 use crate::sync::Mutex;
 
 /// One ZooKeeper session. If the handle is dropped, the session is closed.
@@ -156,14 +156,13 @@ impl Connection {
     /// A session that is connected to a host that stays listed keeps its connection. Any other one
     /// [leaves its server](Self::leave_server) as soon as an address of the new hosts is known.
     pub fn set_hosts(&self, hosts: &[Host]) {
-        let known = hosts.iter().map(|host| self.shared.network.known(host));
-        let known: Vec<Vec<SocketAddr>> = known.collect();
-        self.shared.input(|machine, now| {
-            machine.set_hosts(now, hosts);
-            for (host, addresses) in hosts.iter().zip(&known) {
-                machine.remember(now, host, addresses);
-            }
-        });
+        self.shared
+            .input(|machine, now| machine.set_hosts(now, hosts));
+        for host in hosts {
+            let known = self.shared.network.known(host);
+            self.shared
+                .input(|machine, now| machine.remember(now, host, &known));
+        }
     }
 
     /// Closes the session, after the requests that were asked before. Later requests are not sent.

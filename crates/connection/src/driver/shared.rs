@@ -10,7 +10,8 @@ use tokio::sync::{oneshot, watch};
 
 use crate::driver::network::Network;
 use crate::error::RequestError;
-use crate::session::machine::{Answer, ConnectionState, Machine, Output};
+use crate::session::machine::Machine;
+use crate::session::output::{Answer, ConnectionState, Output};
 use crate::session::watches::WatchEvent;
 use crate::sync::{Mutex, MutexGuard, lock};
 

@@ -17,7 +17,8 @@ use crate::driver::network::{Connecting, LookingUp, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
 use crate::error::DisconnectReason;
 use crate::session::host::Host;
-use crate::session::machine::{ConnectionState, Machine, Output};
+use crate::session::machine::Machine;
+use crate::session::output::{ConnectionState, Output};
 use crate::session::requests::take_first;
 
 /// How many bytes one read takes at most.

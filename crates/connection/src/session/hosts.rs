@@ -112,7 +112,7 @@ impl Hosts {
     pub(crate) fn begin_round(&mut self, now: Duration) -> Vec<Host> {
         self.untried.clone_from(&self.places);
         self.random.shuffle(&mut self.untried);
-        let present = self.present.as_ref().map(|it| it.address);
+        let present = self.present_address();
         // What was tried last is tried late, and the server that the session has left last of all.
         self.untried.sort_by_key(|it| {
             let address = Some(it.address);
@@ -144,15 +144,15 @@ impl Hosts {
             return;
         };
         name.asked_at = None;
-        name.problem = match &found {
+        let found = match found {
             Ok(found) if found.is_empty() => {
                 let none = Error::new(ErrorKind::NotFound, "the name has no address");
-                Some(DisconnectReason::NoAddress(Arc::new(none)))
+                Err(DisconnectReason::NoAddress(Arc::new(none)))
             }
-            Ok(_) => None,
-            Err(problem) => Some(problem.clone()),
+            found => found,
         };
-        if let Some(found) = found.ok().filter(|found| !found.is_empty()) {
+        name.problem = found.as_ref().err().cloned();
+        if let Ok(found) = found {
             self.places
                 .retain(|it| it.host != *host || found.contains(&it.address));
             self.learn(host, &found);
@@ -196,6 +196,10 @@ impl Hosts {
         present.filter(|place| self.places.contains(place))
     }
 
+    fn present_address(&self) -> Option<SocketAddr> {
+        self.present.as_ref().map(|place| place.address)
+    }
+
     /// True if an address is known.
     pub(crate) fn has_address(&self) -> bool {
         !self.places.is_empty()
@@ -203,7 +207,7 @@ impl Hosts {
 
     /// True if another address than the present one is known.
     pub(crate) fn has_other(&self) -> bool {
-        let present = self.present.as_ref().map(|it| it.address);
+        let present = self.present_address();
         self.places.iter().any(|it| Some(it.address) != present)
     }
 
@@ -217,8 +221,7 @@ impl Hosts {
     /// Notes that the connection to the present place has ended, because the session `has_left` it or
     /// for another reason.
     pub(crate) fn note_end(&mut self, has_left: bool) {
-        let present = self.present.as_ref().map(|it| it.address);
-        self.left = present.filter(|_| has_left);
+        self.left = self.present_address().filter(|_| has_left);
     }
 
     /// Notes why there is no session at the present place. `None` if there is one.

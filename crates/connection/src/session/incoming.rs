@@ -1,24 +1,18 @@
-//! What a server sends: the confirmed session, replies and events.
+//! What a server sends: replies and events.
 
 use std::mem;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
     ConnectResponse, ErrorCode, FrameDecoder, FrameError, OpCode, Reply, ReplyBody, ReplyHeader,
-    RequestBody, WatcherEvent, xid,
+    WatcherEvent, xid,
 };
 
 use crate::error::{DisconnectReason, RequestError, SessionEnd};
-use crate::session::machine::{
-    Answer, Exchange, Machine, OWN_XID, Output, Phase, ReadWatch, Recipient, WatchedRead,
-    only_reads,
-};
+use crate::session::machine::{Machine, OWN_XID, Phase, Recipient, only_reads};
+use crate::session::output::{Answer, Exchange, Output};
 use crate::session::pauses::longest_pause;
-use crate::session::timing::Timing;
-use crate::session::watches::{WatchEvent, WatchKind};
-
-/// A session ends once its credentials were refused this often in a row, and once by each host.
-const MAX_REFUSALS: usize = 3;
+use crate::session::watches::WatchEvent;
 
 /// The number of bytes of a reply's header.
 const REPLY_HEADER: usize = 16;
@@ -110,90 +104,6 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// The answer to the request for the session.
-    fn greeted(
-        &mut self,
-        now: Duration,
-        response: ConnectResponse,
-    ) -> Result<(), DisconnectReason> {
-        // It has no quorum, so it neither grants a session nor knows that one has expired.
-        if response.read_only == Some(true) {
-            return Err(DisconnectReason::ReadOnly);
-        }
-        if self.session.is_some() && self.asked_session().is_none() {
-            return self.tried(now, &response);
-        }
-        let is_granted = response.is_granted();
-        match &self.session {
-            None if !is_granted => return Err(DisconnectReason::NotGranted),
-            Some(session) if !is_granted || session.session_id != response.session_id => {
-                if is_granted {
-                    // Nobody knows the new session, so it must not stay open at the server.
-                    self.send_own(RequestBody::CloseSession);
-                }
-                self.end(SessionEnd::Expired);
-                return Ok(());
-            }
-            _ => {}
-        }
-        let granted = Duration::from_millis(response.timeout.unsigned_abs().into());
-        let is_first = self.session.is_none();
-        self.session = Some(response);
-        self.opened_over.get_or_insert(self.connection);
-        if is_first || granted < self.shortest {
-            self.shortest = granted;
-            // Credentials and watches come first, and the session can expire meanwhile.
-            if !is_first {
-                self.yields(Output::State(self.disconnected()));
-            }
-        }
-        self.timing = Timing::of(granted, self.hosts.number());
-        self.authenticate(now);
-        Ok(())
-    }
-
-    /// The answer to one of the credentials.
-    fn authenticated(&mut self, now: Duration, error: ErrorCode) -> Result<(), DisconnectReason> {
-        let credentials = match &mut self.phase {
-            Phase::Restoring { credentials, .. } if *credentials > 0 => credentials,
-            _ => return Err(DisconnectReason::NotAsked(xid::AUTH)),
-        };
-        let place = self.config.auth.len() - *credentials;
-        *credentials -= 1;
-        if error == ErrorCode::Ok {
-            self.up_if_restored(now);
-            return Ok(());
-        }
-        self.credentials_refused(self.config.auth[place].0.clone())
-    }
-
-    /// The server does not accept the credentials of this scheme.
-    pub(crate) fn credentials_refused(&mut self, scheme: String) -> Result<(), DisconnectReason> {
-        self.refusals += 1;
-        // A session that had these credentials accepted before is worth other tries.
-        if self.served_at.is_none() || self.refusals >= self.hosts.number().max(MAX_REFUSALS) {
-            self.hosts
-                .note(Some(DisconnectReason::AuthenticationFailed(scheme)));
-            self.end(SessionEnd::AuthenticationFailed);
-            return Ok(());
-        }
-        Err(DisconnectReason::AuthenticationFailed(scheme))
-    }
-
-    /// The answer to some of the watches that were set again.
-    fn watches_set(&mut self, now: Duration, header: ReplyHeader) -> Result<(), DisconnectReason> {
-        let watches = match &mut self.phase {
-            Phase::Restoring { watches, .. } if *watches > 0 => watches,
-            _ => return Err(DisconnectReason::NotAsked(header.xid)),
-        };
-        if header.error != ErrorCode::Ok {
-            return Err(DisconnectReason::WatchesRefused(header.error));
-        }
-        *watches -= 1;
-        self.up_if_restored(now);
-        Ok(())
-    }
-
     fn event(&mut self, now: Duration, frame: &[u8]) -> Result<(), DisconnectReason> {
         let reply = Reply::decode(frame, OpCode::Notification)?;
         let ReplyBody::Notification(WatcherEvent { kind, path, .. }) = reply.body else {
@@ -271,27 +181,9 @@ impl<R, W> Machine<R, W> {
         unsupported.answered(asked.opcode, header.error, now);
         match asked.to {
             Recipient::Caller(caller, watch) => {
-                let mut uncovered = None;
-                if let Some(ReadWatch {
-                    read,
-                    id,
-                    covered_over,
-                }) = watch
-                {
-                    match read.kind_set(header.error) {
-                        Some(kind) if !self.watches.set(&id, kind) => {
-                            self.remove_watch(now, &id.path, kind.table());
-                        }
-                        Some(_) if reply.is_ok() => {
-                            let is_covered =
-                                |over| over == self.connection && self.trees.is_set(&id.path);
-                            if !covered_over.is_none_or(is_covered) {
-                                uncovered = self.watches.take_one(&id);
-                            }
-                        }
-                        _ => self.unwatch(now, &id),
-                    }
-                }
+                let is_read = reply.is_ok();
+                let uncovered =
+                    watch.and_then(|watch| self.read_answered(now, &watch, header.error, is_read));
                 let exchange = Exchange {
                     sent: asked.sent_at.unwrap_or_default(),
                     answered: now,
@@ -299,29 +191,11 @@ impl<R, W> Machine<R, W> {
                 };
                 let answer = reply.map(|reply| Answer { reply, exchange });
                 self.yields(Output::Answered(caller, answer));
-                if let Some(watch) = uncovered {
-                    self.yields(Output::Watched(watch, WatchEvent::Unwatched));
-                }
+                self.unwatched(uncovered);
             }
             Recipient::Tree(path) => self.tree_watched(now, &path, header.error),
             Recipient::Nobody => {}
             Recipient::Closing => self.end(SessionEnd::Closed),
-        }
-    }
-}
-
-impl WatchedRead {
-    /// True if the read set a watch, by the error code of its reply.
-    pub fn sets_watch(self, error: ErrorCode) -> bool {
-        self.kind_set(error).is_some()
-    }
-
-    fn kind_set(self, error: ErrorCode) -> Option<WatchKind> {
-        match (self, error) {
-            (WatchedRead::Data | WatchedRead::Exists, ErrorCode::Ok) => Some(WatchKind::Data),
-            (WatchedRead::Exists, ErrorCode::NoNode) => Some(WatchKind::Absent),
-            (WatchedRead::Children, ErrorCode::Ok) => Some(WatchKind::Children),
-            _ => None,
         }
     }
 }

@@ -1,27 +1,23 @@
-//! The state machine of a session: what callers ask of it, and what it yields.
+//! The state machine of a session, and what callers ask of it.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::Waker;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::{
-    ConnectResponse, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody, WatcherType,
-    WatchesRequest,
-};
+use zookeeper_recipes_protocol::{ConnectResponse, FrameDecoder, OpCode, Request, RequestBody};
 
 use crate::error::{RequestError, SessionEnd};
 use crate::session::digest_md5::DigestMd5;
 use crate::session::host::Host;
 use crate::session::hosts::Hosts;
+use crate::session::output::{ConnectionState, Output};
 use crate::session::pauses::Pauses;
 use crate::session::requests::{Requests, take_first};
 use crate::session::timing::{HandshakeLimit, Timing};
 use crate::session::trees::Trees;
 use crate::session::unsupported::UnsupportedRequests;
-use crate::session::watches::{WatchEvent, WatchId, Watches};
+use crate::session::watches::{ReadWatch, Watches};
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -53,107 +49,6 @@ impl fmt::Debug for Config {
             .field("reply_limit", &self.reply_limit)
             .finish_non_exhaustive()
     }
-}
-
-/// The state of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionState {
-    /// A server has confirmed the session over the current connection.
-    Connected {
-        /// The id of the session.
-        session_id: i64,
-        /// The shortest session timeout that a server has granted so far.
-        timeout: Duration,
-        /// The number of the connection: higher than those of earlier connections.
-        connection: u64,
-    },
-    /// No server has confirmed the session over the current connection.
-    Disconnected {
-        /// The shortest session timeout that a server has granted so far, also if the connection
-        /// broke at once. Before the first grant, the session timeout to ask for.
-        timeout: Duration,
-    },
-    /// The session is over.
-    Ended(SessionEnd),
-}
-
-/// A reply, and what passed between this process and the server.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The reply. Its header may carry an error code.
-    pub reply: Reply,
-    /// When the request and the reply passed.
-    pub exchange: Exchange,
-}
-
-/// When a request and its reply passed, and over which connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
-    /// When the request was handed to the connection. The server got it later.
-    pub sent: Duration,
-    /// When the reply was read.
-    pub answered: Duration,
-    /// The number of the connection that carried both.
-    ///
-    /// `None` if another connection may have carried one of them: a [`Connection`](crate::Connection)
-    /// always knows.
-    pub connection: Option<u64>,
-}
-
-impl Exchange {
-    /// The time from the sending to the reply.
-    pub fn took(self) -> Duration {
-        self.answered.saturating_sub(self.sent)
-    }
-}
-
-/// The kind of a read that sets a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WatchedRead {
-    /// `getData`, which sets no watch if the znode does not exist.
-    Data,
-    /// `exists`, which waits for the creation if the znode does not exist.
-    Exists,
-    /// `getChildren`, which sets no watch if the znode does not exist.
-    Children,
-}
-
-/// What the machine yields.
-#[derive(Debug)]
-pub enum Output<R, W> {
-    /// Look the name of this host up, beside all else. The answer is
-    /// [`looked_up`](Machine::looked_up), whenever it comes.
-    LookUp(Host),
-    /// Open a connection. The answer is [`connected`](Machine::connected) or
-    /// [`broken`](Machine::broken).
-    Connect {
-        /// The host, whose name a certificate has to be valid for.
-        host: Host,
-        /// The address of the host to connect to.
-        address: SocketAddr,
-        /// The time after which the machine gives the address up.
-        within: Duration,
-    },
-    /// Drop the connection. Before it, send the rest of what [`transmit`](Machine::transmit) gives.
-    Disconnect,
-    /// The request of this caller has its reply, or will have none.
-    Answered(R, Result<Answer, RequestError>),
-    /// This watch has ended.
-    Watched(W, WatchEvent),
-    /// A watch of a tree has an event, or has ended. [`poll_tree`](Machine::poll_tree) has left
-    /// this waker.
-    Wake(Waker),
-    /// The state of the session has changed, or an address was tried or looked up in vain.
-    State(ConnectionState),
-}
-
-/// The watch that a read may set.
-pub(crate) struct ReadWatch {
-    pub(crate) read: WatchedRead,
-    pub(crate) id: WatchId,
-    /// The number of the connection whose recursive watch of the path has the events, too. The read
-    /// sets no watch at the server then.
-    pub(crate) covered_over: Option<u64>,
 }
 
 /// Where the reply of a request goes.
@@ -341,52 +236,6 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// Sends a read that sets a watch.
-    ///
-    /// `watch` comes back with [`Output::Watched`], or is dropped if the read sets no watch.
-    pub fn watch(
-        &mut self,
-        now: Duration,
-        read: WatchedRead,
-        path: impl Into<String>,
-        caller: R,
-        watch: W,
-    ) -> WatchId {
-        let path = path.into();
-        let table = match read {
-            WatchedRead::Data | WatchedRead::Exists => WatcherType::Data,
-            WatchedRead::Children => WatcherType::Children,
-        };
-        let is_covered = table == WatcherType::Data
-            && matches!(self.phase, Phase::Up)
-            && self.trees.is_set(&path);
-        let request = ReadRequest::new(path, !is_covered);
-        let id = self.watches.ask(&request.path, table, watch);
-        let body = match read {
-            WatchedRead::Data => RequestBody::GetData(request),
-            WatchedRead::Exists => RequestBody::Exists(request),
-            WatchedRead::Children => RequestBody::GetChildren(request),
-        };
-        let watch = ReadWatch {
-            read,
-            id: id.clone(),
-            covered_over: is_covered.then_some(self.connection),
-        };
-        self.ask(now, body, Recipient::Caller(caller, Some(watch)));
-        if table == WatcherType::Data && !is_covered {
-            self.put_tree_back(now, &id.path);
-        }
-        id
-    }
-
-    /// Forgets a watch. If no other one needs it, the server forgets it, too.
-    pub fn unwatch(&mut self, now: Duration, id: &WatchId) {
-        match self.watches.forget(id) {
-            Some(kind) => self.remove_watch(now, &id.path, kind.table()),
-            None => self.remove_tree(now, &id.path),
-        }
-    }
-
     /// Closes the session, as [`Connection::begin_close`](crate::Connection::begin_close).
     ///
     /// If the connection breaks before the answer, the close is sent again over the next one.
@@ -440,7 +289,7 @@ impl<R, W> Machine<R, W> {
         });
         for asked in unwanted {
             if let Recipient::Caller(_, Some(watch)) = asked.to {
-                self.watches.forget(&watch.id);
+                self.watches.remove(&watch.id);
             }
         }
     }
@@ -500,7 +349,7 @@ impl<R, W> Machine<R, W> {
         match (to, error) {
             (Recipient::Caller(caller, watch), error) => {
                 if let Some(watch) = watch {
-                    self.watches.forget(&watch.id);
+                    self.watches.remove(&watch.id);
                 }
                 self.yields(Output::Answered(caller, Err(error)));
             }
@@ -508,30 +357,6 @@ impl<R, W> Machine<R, W> {
             (Recipient::Tree(_), RequestError::Broken(_)) => {}
             (Recipient::Tree(path), error) => self.end_tree(&path, &error),
             (Recipient::Nobody | Recipient::Closing, _) => {}
-        }
-    }
-
-    /// Has the server forget a watch for which a caller does not wait any more, unless others do.
-    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: WatcherType) {
-        // Servers before 3.9 remove all watches of the path with its recursive one, and that one
-        // with others.
-        let (is_needed, kind) = match self.trees.paths.contains(path) {
-            true => (
-                self.trees.has_reader(path) || self.watches.has(path),
-                WatcherType::Any,
-            ),
-            false => (self.watches.needs(path, kind), kind),
-        };
-        if is_needed {
-            return;
-        }
-        self.trees.paths.remove(path);
-        // Without a connection the server keeps no watch. One that is about to set the watch again
-        // gets the removal after that.
-        if matches!(self.phase, Phase::Up | Phase::Restoring { .. }) {
-            let path = path.to_owned();
-            let request = RequestBody::RemoveWatches(WatchesRequest { path, kind });
-            self.ask(now, request, Recipient::Nobody);
         }
     }
 

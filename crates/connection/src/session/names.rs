@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::error::DisconnectReason;
 use crate::session::host::Host;
-use crate::session::machine::{Machine, Output, Phase, Refusal};
+use crate::session::machine::{Machine, Phase, Refusal};
+use crate::session::output::Output;
 use crate::session::timing::Timing;
 
 /// How long the first name that is looked up waits for the others.

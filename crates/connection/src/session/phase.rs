@@ -1,17 +1,15 @@
-//! The connections of a session: one after the other, each opened, greeted and watched over time.
+//! The time limits of a connection, its break, and the end of the session.
 
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::{AuthRequest, ConnectRequest, FrameDecoder, OpCode, RequestBody};
+use zookeeper_recipes_protocol::{FrameDecoder, OpCode, RequestBody};
 
 use crate::error::{DisconnectReason, RequestError, SessionEnd};
-use crate::session::machine::{
-    ConnectionState, MAX_WATCH_BREAKS, Machine, Output, Phase, Recipient, Refusal,
-};
+use crate::session::machine::{Machine, Phase, Recipient};
 use crate::session::obstacle::Obstacle;
+use crate::session::output::{ConnectionState, Output};
 use crate::session::unsupported::{is_replaced, may_be_unknown};
-use crate::session::watches::WatchEvent;
 
 /// What the machine does once a time has come.
 enum Due {
@@ -40,25 +38,6 @@ fn give_up(
 }
 
 impl<R, W> Machine<R, W> {
-    /// The connection that [`Output::Connect`] asked for is open.
-    pub fn connected(&mut self, now: Duration) {
-        let Phase::Opening { since } = self.phase else {
-            return;
-        };
-        self.phase = Phase::Greeting { since };
-        self.connection += 1;
-        self.heard_at = now;
-        let mut request = ConnectRequest::new(self.config.session_timeout);
-        if let Some(session) = self.asked_session() {
-            request.session_id = session.session_id;
-            request.password.clone_from(&session.password);
-            request.last_zxid_seen = self.last_zxid;
-        }
-        // What an earlier connection did not take belongs to that one.
-        self.own_frames.clear();
-        request.encode_frame(&mut self.own_frames);
-    }
-
     /// As [`Connection::leave_server`](crate::Connection::leave_server).
     pub fn leave_server(&mut self, now: Duration) {
         if matches!(self.phase, Phase::Up) && self.hosts.has_other() {
@@ -159,7 +138,7 @@ impl<R, W> Machine<R, W> {
         self.hosts.obstacles(now, present)
     }
 
-    fn ping(&mut self, now: Duration) {
+    pub(crate) fn ping(&mut self, now: Duration) {
         self.pinged_at = Some(now);
         self.send_own(RequestBody::Ping);
     }
@@ -169,63 +148,6 @@ impl<R, W> Machine<R, W> {
         self.own_frames.clear();
         self.yields(Output::Disconnect);
         self.broken(now, cause);
-    }
-
-    /// The server knows the session: credentials and watches come before all requests.
-    pub(crate) fn restore(&mut self, now: Duration) {
-        for (scheme, credentials) in self.config.auth.clone() {
-            let (kind, auth) = (0, Some(credentials));
-            let request = AuthRequest { kind, scheme, auth };
-            self.send_own(RequestBody::Auth(request));
-        }
-        if self.broken_at_watches >= MAX_WATCH_BREAKS {
-            self.unwatch_all();
-        }
-        let requests = self.watches.set_again(self.last_zxid);
-        let watches = requests.len();
-        for request in requests {
-            self.send_own(RequestBody::SetWatches(request));
-        }
-        // Servers that enforce a scheme refuse each request without it, and no handshake. The session
-        // is up only once a request is served. The reply comes with those to the credentials.
-        if self.served_at.is_none() {
-            self.ping(now);
-        }
-        self.phase = Phase::Restoring {
-            since: now,
-            credentials: self.config.auth.len(),
-            watches,
-        };
-        self.up_if_restored(now);
-    }
-
-    pub(crate) fn up_if_restored(&mut self, now: Duration) {
-        let (
-            Phase::Restoring {
-                credentials: 0,
-                watches: 0,
-                ..
-            },
-            None,
-            Some(session_id),
-        ) = (self.phase, self.pinged_at, self.session_id())
-        else {
-            return;
-        };
-        self.hosts.note(None);
-        self.phase = Phase::Up;
-        self.served_at = Some(now);
-        self.up_at = now;
-        self.refusal = Refusal::Unknown;
-        self.refusals = 0;
-        self.broken_at_watches = 0;
-        self.said_at = now;
-        self.yields(Output::State(ConnectionState::Connected {
-            session_id,
-            timeout: self.shortest,
-            connection: self.connection,
-        }));
-        self.add_watches(now);
     }
 
     /// The connection could not be opened, or has broken.
@@ -301,12 +223,6 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    fn unwatch_all(&mut self) {
-        for watch in self.watches.take_all_set() {
-            self.yields(Output::Watched(watch, WatchEvent::Unwatched));
-        }
-    }
-
     /// Ends the session on this side.
     pub(crate) fn end(&mut self, end: SessionEnd) {
         if self.is_ended() {
@@ -323,7 +239,8 @@ impl<R, W> Machine<R, W> {
         for asked in self.requests.ended() {
             self.unanswered(asked.to, RequestError::Ended(end));
         }
-        self.unwatch_all();
+        let unwatched = self.watches.take_all_set();
+        self.unwatched(unwatched);
         self.end_trees(&RequestError::Ended(end));
         self.yields(Output::State(ConnectionState::Ended(end)));
         if had_connection {

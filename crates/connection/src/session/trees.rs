@@ -113,16 +113,9 @@ impl Trees {
         self.readers.remove(id);
     }
 
-    /// The readers of this path who wait for more than an end.
-    fn of(&mut self, path: &str) -> impl Iterator<Item = &mut Reader> {
-        let all = self.readers.iter_mut();
-        let of = all.filter(move |(id, reader)| *id.path == *path && reader.end.is_none());
-        of.map(|(_, reader)| reader)
-    }
-
     /// True if somebody reads the events of this path.
     pub(crate) fn has_reader(&mut self, path: &str) -> bool {
-        self.of(path).next().is_some()
+        of(&mut self.readers, path).next().is_some()
     }
 
     /// True if a server has set the watch over the present connection, and somebody reads it.
@@ -133,17 +126,16 @@ impl Trees {
 
     /// A server has set the watch.
     pub(crate) fn set(&mut self, path: &str) {
-        let mut woken = Vec::new();
-        for reader in self.of(path).filter(|reader| !reader.is_set) {
+        let Trees { readers, woken, .. } = self;
+        for reader in of(readers, path).filter(|reader| !reader.is_set) {
             reader.is_set = true;
             woken.extend(reader.miss());
         }
-        self.woken.append(&mut woken);
     }
 
     /// The watch has to be set again. False if it has no reader.
     pub(crate) fn unset(&mut self, path: &str) -> bool {
-        self.of(path).for_each(|reader| reader.is_set = false);
+        of(&mut self.readers, path).for_each(|reader| reader.is_set = false);
         self.has_reader(path)
     }
 
@@ -159,13 +151,12 @@ impl Trees {
     /// The readers of this path get no further event, for this reason.
     pub(crate) fn end(&mut self, path: &str, reason: &RequestError) {
         self.paths.remove(path);
-        let mut woken = Vec::new();
-        for reader in self.of(path) {
+        let Trees { readers, woken, .. } = self;
+        for reader in of(readers, path) {
             reader.is_set = false;
             reader.end = Some(reason.clone());
             woken.extend(reader.waker.take());
         }
-        self.woken.append(&mut woken);
     }
 
     /// Adds an event for each reader that watches the path, or a path above it.
@@ -202,4 +193,15 @@ impl Trees {
             }
         }
     }
+}
+
+/// The readers of this path who wait for more than an end.
+fn of<'a>(
+    readers: &'a mut BTreeMap<WatchId, Reader>,
+    path: &str,
+) -> impl Iterator<Item = &'a mut Reader> {
+    let of = readers
+        .iter_mut()
+        .filter(move |(id, reader)| *id.path == *path && reader.end.is_none());
+    of.map(|(_, reader)| reader)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use zookeeper_recipes_protocol::{EventType, SetWatchesRequest, WatcherType};
+use zookeeper_recipes_protocol::{ErrorCode, EventType, SetWatchesRequest, WatcherType};
 
 /// A watch of a session. Clones share the path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,6 +16,51 @@ pub struct WatchId {
     pub(crate) path: Arc<str>,
     /// The number of the watch among those of its kind and session.
     pub(crate) number: u64,
+}
+
+/// The kind of a read that sets a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WatchedRead {
+    /// `getData`, which sets no watch if the znode does not exist.
+    Data,
+    /// `exists`, which waits for the creation if the znode does not exist.
+    Exists,
+    /// `getChildren`, which sets no watch if the znode does not exist.
+    Children,
+}
+
+impl WatchedRead {
+    /// True if the read set a watch, by the error code of its reply.
+    pub fn sets_watch(self, error: ErrorCode) -> bool {
+        self.kind_set(error).is_some()
+    }
+
+    /// Where the server keeps the watch.
+    pub(crate) fn table(self) -> WatcherType {
+        match self {
+            WatchedRead::Data | WatchedRead::Exists => WatcherType::Data,
+            WatchedRead::Children => WatcherType::Children,
+        }
+    }
+
+    /// The kind of the watch that the read set, by the error code of its reply.
+    pub(crate) fn kind_set(self, error: ErrorCode) -> Option<WatchKind> {
+        match (self, error) {
+            (WatchedRead::Data | WatchedRead::Exists, ErrorCode::Ok) => Some(WatchKind::Data),
+            (WatchedRead::Exists, ErrorCode::NoNode) => Some(WatchKind::Absent),
+            (WatchedRead::Children, ErrorCode::Ok) => Some(WatchKind::Children),
+            _ => None,
+        }
+    }
+}
+
+/// The watch that a read may set.
+pub(crate) struct ReadWatch {
+    pub(crate) read: WatchedRead,
+    pub(crate) id: WatchId,
+    /// The number of the connection whose recursive watch of the path has the events, too. The read
+    /// sets no watch at the server then.
+    pub(crate) covered_over: Option<u64>,
 }
 
 /// How a watch has ended.
@@ -62,12 +107,12 @@ impl WatchKind {
 }
 
 /// A watch that a caller waits for.
-struct Watch<W> {
+pub(crate) struct Watch<W> {
     number: u64,
     table: WatcherType,
     /// `None` until the read has its reply.
-    set: Option<WatchKind>,
-    to: W,
+    pub(crate) set: Option<WatchKind>,
+    pub(crate) to: W,
 }
 
 /// All watches of a session, by path.
@@ -103,10 +148,8 @@ impl<W> Watches<W> {
             Some((path, _)) => path.clone(),
             None => path.into(),
         };
-        match self.paths.get_mut(&path) {
-            Some(watches) => watches.push(watch),
-            None => drop(self.paths.insert(path.clone(), vec![watch])),
-        }
+        let of_path = self.paths.entry(path.clone());
+        of_path.or_insert_with(|| Vec::with_capacity(1)).push(watch);
         WatchId { path, number }
     }
 
@@ -115,12 +158,6 @@ impl<W> Watches<W> {
         let mut watches = self.paths.get_mut(&id.path).into_iter().flatten();
         let watch = watches.find(|watch| watch.number == id.number);
         watch.map(|watch| watch.set = Some(kind)).is_some()
-    }
-
-    /// Forgets a watch, and returns its kind if it was set.
-    pub(crate) fn forget(&mut self, id: &WatchId) -> Option<WatchKind> {
-        let is_it = |watch: &Watch<W>| watch.number == id.number;
-        self.take(&id.path, is_it).pop()?.set
     }
 
     /// True if a caller waits for a watch of this path and table, or will.
@@ -155,9 +192,8 @@ impl<W> Watches<W> {
     }
 
     /// Takes this watch.
-    pub(crate) fn take_one(&mut self, id: &WatchId) -> Option<W> {
-        let is_it = |watch: &Watch<W>| watch.number == id.number;
-        self.take(&id.path, is_it).pop().map(|watch| watch.to)
+    pub(crate) fn remove(&mut self, id: &WatchId) -> Option<Watch<W>> {
+        self.take(&id.path, |watch| watch.number == id.number).pop()
     }
 
     /// Takes the watches of a path and kind that are set.

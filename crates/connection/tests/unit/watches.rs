@@ -50,14 +50,19 @@ fn path_is_needed_as_long_as_a_caller_waits_or_will() {
     let asked = watches.ask("/a", WatcherType::Data, "asked");
     let children = set(&mut watches, "/a", WatchKind::Children, "children");
     assert!(watches.needs("/a", WatcherType::Data));
-    assert_eq!(watches.forget(&asked), None, "its read has no reply");
+    let kind_of = |watch: Option<Watch<_>>| watch.map(|watch| watch.set);
+    assert_eq!(kind_of(watches.remove(&asked)), Some(None), "not answered");
     assert!(!watches.needs("/a", WatcherType::Data));
     assert!(!watches.set(&asked, WatchKind::Data), "nobody waits for it");
     let absent = set(&mut watches, "/a", WatchKind::Absent, "absent");
     assert!(watches.needs("/a", WatcherType::Data));
-    assert_eq!(watches.forget(&absent), Some(WatchKind::Absent));
-    assert_eq!(watches.forget(&absent), None, "it is forgotten");
-    assert_eq!(watches.forget(&children), Some(WatchKind::Children));
+    let absent = [watches.remove(&absent), watches.remove(&absent)];
+    let expected = [Some(Some(WatchKind::Absent)), None];
+    assert_eq!(absent.map(kind_of), expected, "it is taken once");
+    assert_eq!(
+        kind_of(watches.remove(&children)),
+        Some(Some(WatchKind::Children))
+    );
     assert!(watches.paths.is_empty());
 }
 
