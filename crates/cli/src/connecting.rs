@@ -11,6 +11,7 @@ use crate::duration;
 use crate::failure::Failure;
 #[cfg(unix)]
 use crate::failure::warn;
+use crate::plain_text::quoted;
 
 /// The longest wait for the server's word that the session is closed.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -71,9 +72,20 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Opens a session to look at queues, or to change them.
-    pub(crate) async fn open(&self) -> Result<Session, Failure> {
+    async fn open(&self) -> Result<Session, Failure> {
         self.warn_of_readers();
         self.open_with(None, self.options()?).await
+    }
+
+    /// Does this work in a session of its own.
+    pub(crate) async fn within<T>(
+        &self,
+        work: impl AsyncFnOnce(&Session) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let session = self.open().await?;
+        let done = work(&session).await;
+        close(session).await;
+        done
     }
 
     /// Opens a session whose contenders say that they are of this owner.
@@ -192,6 +204,28 @@ impl Connection {
             _ => scheme,
         };
         Ok(credentials.into_iter().map(name).collect())
+    }
+
+    /// How to run `zkr` for the same servers, as a shell takes it.
+    ///
+    /// `is_here` adds the options that name files of this machine. The variables that give an option
+    /// may be set in another shell to other values.
+    pub(crate) fn command(&self, is_here: bool) -> String {
+        let mut command = format!("zkr --connect {}", quoted(&self.connect));
+        if self.tls {
+            command += " --tls";
+        }
+        let files = [
+            ("credentials-file", &self.credentials_file),
+            ("ca", &self.ca),
+            ("cert", &self.cert),
+            ("key", &self.key),
+        ];
+        let files = files.into_iter().filter(|_| is_here);
+        for (option, file) in files.filter_map(|(option, file)| Some((option, file.as_ref()?))) {
+            command += &format!(" --{option} {}", quoted(&file.to_string_lossy()));
+        }
+        command
     }
 
     /// The longest `--grace` that a lease of this length can always give.

@@ -137,11 +137,15 @@ fn of_refusal(refusal: &Refusal) -> (Exit, &'static str) {
     }
 }
 
-/// Prints a line about something that does not end the command.
-#[cfg(unix)]
-pub(crate) fn warn(message: &str) {
+/// Prints a line about something that does not end the command, to the standard error.
+pub(crate) fn say(message: &str) {
     // No output is left for a report of an error.
-    let _ = writeln!(io::stderr(), "zkr: warning: {}", plain(message));
+    let _ = writeln!(io::stderr(), "zkr: {}", plain(message));
+}
+
+/// As [`say`], of what may be wrong.
+pub(crate) fn warn(message: &str) {
+    say(&format!("warning: {message}"));
 }
 
 /// The text in one line, without the word that begins each of clap's messages.

@@ -1,17 +1,15 @@
 //! A look at all queues below a path, for the verbs that show it.
 
-use std::collections::HashMap;
-
 use clap::Args;
 use serde_json::{Value, json};
-use zookeeper_recipes_core::{Session, SessionId};
+use zookeeper_recipes_core::Session;
 use zookeeper_recipes_overview::{LARGEST_SESSION, Overview, printable};
 
-use crate::connecting::{Connection, close};
-use crate::failure::Failure;
-use crate::four_letter::Servers;
+use crate::addresses::Addresses;
+use crate::connecting::Connection;
+use crate::failure::{Failure, say};
 use crate::output::print;
-use crate::plain_text::json_text;
+use crate::plain_text::{json_text, quoted};
 use crate::queue::{Row, Summary, summary_table};
 
 /// Where to look, and for whom.
@@ -29,10 +27,8 @@ pub(crate) struct LookArguments {
 impl LookArguments {
     /// Looks once, in a session for this look.
     pub(crate) async fn look(&self, connection: &Connection) -> Result<Look, Failure> {
-        let session = connection.open().await?;
-        let looked = Look::below(&session, connection, &self.prefix).await;
-        close(session).await;
-        looked
+        let look = async |session: &Session| Look::below(session, connection, &self.prefix).await;
+        connection.within(look).await
     }
 
     /// Prints what the look has found, for programs or for people.
@@ -54,7 +50,9 @@ impl LookArguments {
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) overview: Overview,
-    addresses: HashMap<i64, String>,
+    pub(crate) addresses: Addresses,
+    /// How a shell runs `zkr` for the same servers.
+    pub(crate) zkr: String,
 }
 
 impl Look {
@@ -65,32 +63,27 @@ impl Look {
         prefix: &str,
     ) -> Result<Look, Failure> {
         let overview = Overview::below(session, prefix).await?;
-        let servers = Servers::of(session, connection).await?;
         let addresses = match overview.queues().is_empty() {
-            true => HashMap::new(),
-            false => servers.addresses().await,
+            true => Addresses::default(),
+            false => Addresses::ask(session, connection).await?,
         };
         Ok(Look {
             overview,
             addresses,
+            zkr: connection.command(true),
         })
-    }
-
-    /// The address of a session's client, if the servers report it.
-    pub(crate) fn address(&self, session: SessionId) -> Option<String> {
-        self.addresses.get(&session.0).cloned()
     }
 
     /// The contenders of a queue that were read, with their addresses.
     pub(crate) fn rows(&self, summary: &Summary) -> Vec<Row> {
         let queue = &self.overview.queues()[summary.place];
-        Row::with_addresses(queue, |session| self.address(session))
+        Row::of(queue, &self.addresses)
     }
 
-    /// The table of these queues, and what concerns no single queue.
+    /// The table of these queues. Says what concerns no single queue to the standard error.
     pub(crate) fn text(&self, summaries: &[Summary], now: i64) -> String {
         let path = self.overview.path();
-        let mut lines = match summaries {
+        let lines = match summaries {
             _ if !self.overview.exists() => vec![format!("{path}: does not exist")],
             [] => vec![match self.overview.queues().len() {
                 0 => format!("{path}: no queue is here or below"),
@@ -98,10 +91,11 @@ impl Look {
             }],
             _ => summary_table(summaries, now),
         };
-        lines.extend(notes(&self.overview));
+        notes(&self.overview).iter().for_each(|note| say(note));
         if !self.overview.circles().is_empty() {
-            lines.push(format!(
-                "warning: sessions wait for each other: `zkr deadlocks {path}` shows them"
+            let command = format!("{} deadlocks {}", self.zkr, quoted(path));
+            say(&format!(
+                "warning: sessions wait for each other: `{command}` shows them"
             ));
         }
         lines.join("\n") + "\n"

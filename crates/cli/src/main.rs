@@ -5,6 +5,7 @@
 //!
 //! [`exit`] lists the exit codes. [`verbs`] lists the verbs, each in a file of its own.
 
+mod addresses;
 mod arguments;
 mod connecting;
 mod credentials;

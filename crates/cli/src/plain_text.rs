@@ -42,6 +42,23 @@ pub(crate) fn json_text(json: &str) -> String {
     text
 }
 
+/// A path or another text of any client, as a shell takes it.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_-.,:@%+=".contains(letter);
+    match text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// A number of things.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    }
+}
+
 /// True if a letter moves the cursor, begins an escape sequence, or changes the direction of others.
 fn is_obeyed(letter: char) -> bool {
     letter.is_control()

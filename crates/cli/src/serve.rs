@@ -10,7 +10,6 @@
 //! | `/metrics` | for Prometheus |
 //! | `/healthz`, `/readyz` | 200 if the process serves; if the last look is recent |
 
-mod addresses;
 mod events;
 mod metrics;
 mod parts;
@@ -20,7 +19,7 @@ mod snapshot;
 mod token;
 mod updates;
 
-pub(crate) use addresses::Addresses;
 pub(crate) use routes::{Served, router};
+pub(crate) use snapshot::Showing;
 pub(crate) use token::Token;
 pub(crate) use updates::{follow, snapshot};

@@ -12,7 +12,7 @@ mod text_view;
 mod view;
 
 pub(crate) use app::{App, Status};
-pub(crate) use feed::{Seen, Source, follow_addresses};
+pub(crate) use feed::{Seen, Source};
 pub(crate) use view::Action;
 
 #[cfg(test)]

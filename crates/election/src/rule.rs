@@ -76,7 +76,7 @@ impl Rule for FirstCandidate {
 
 /// True if the candidate has to leave its place to one behind it.
 pub(crate) fn steps_back(view: &QueueView<'_>) -> bool {
-    let successor = view.directory_data().and_then(successor);
+    let successor = view.directory_data().and_then(named_successor);
     let (me, successor) = (view.me(), successor.as_deref());
     if successor == Some(me.name()) {
         return false;
@@ -87,7 +87,7 @@ pub(crate) fn steps_back(view: &QueueView<'_>) -> bool {
 
 /// True if the candidate may have to step back, whoever is behind it.
 pub(crate) fn may_step_back(me: &Contender, data: &[u8]) -> bool {
-    is_standby(me) || successor(data).is_some_and(|name| may_be_behind(me, &name))
+    is_standby(me) || named_successor(data).is_some_and(|name| may_be_behind(me, &name))
 }
 
 /// The candidate with this name, on standby or not.
@@ -100,8 +100,10 @@ pub(crate) fn is_standby(candidate: &Contender) -> bool {
     candidate.label() == STANDBY
 }
 
-/// The successor that the data names. Data of another program names none.
-fn successor(data: &[u8]) -> Option<String> {
+/// The name of the candidate's znode that the data of an election's directory names as the successor.
+///
+/// Data of another program names none.
+pub fn named_successor(data: &[u8]) -> Option<String> {
     DirectoryData::parse(data)?.successor
 }
 

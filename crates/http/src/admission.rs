@@ -23,7 +23,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, ORIGIN,
     REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
@@ -92,6 +92,9 @@ impl Admission {
         if !origins.all(|origin| is_of(origin, host)) {
             return forbidden("A web page of another origin may send nothing here.".to_owned());
         }
+        if !is_of_own_page(request) {
+            return forbidden("A web page of another site may load nothing from here.".to_owned());
+        }
         check_body(request)
     }
 
@@ -146,6 +149,18 @@ fn is_of(origin: &HeaderValue, host: &str) -> bool {
         .iter()
         .find_map(|scheme| origin.strip_prefix(scheme));
     authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+}
+
+/// False if the browser says that a page of another site wants this. A person may follow its links.
+fn is_of_own_page(request: &Request) -> bool {
+    let is = |name: &'static str, value: &str| {
+        let header = only(request.headers(), &HeaderName::from_static(name));
+        header.is_some_and(|it| it.as_bytes() == value.as_bytes())
+    };
+    let has_site = request.headers().contains_key("sec-fetch-site");
+    let is_own = is("sec-fetch-site", "same-origin") || is("sec-fetch-site", "none");
+    let is_link = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
+    !has_site || is_own || is_link && request.method() == Method::GET
 }
 
 /// The router, behind the checks of each request. Each answer says that no browser may keep, frame or

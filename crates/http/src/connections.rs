@@ -149,15 +149,26 @@ impl Deadline {
     }
 
     fn extend(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now() + STALLED, true);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = Instant::now() + STALLED;
     }
+}
+
+/// A stream of events, which is not closed for another connection: see [`in_parts`].
+///
+/// The caller limits how many streams there are.
+pub fn streamed(
+    deadline: Deadline,
+    parts: impl Stream<Item = String> + Send + 'static,
+) -> Response<Body> {
+    deadline.0.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+    in_parts(deadline, parts)
 }
 
 /// An answer in parts, which may take longer than other answers.
 ///
 /// The connection asks for the next part when its client has read most of those before. It is closed
 /// if it asks for none for 30 s. So a stream without news has to send a part more often.
-pub fn streamed(
+pub fn in_parts(
     deadline: Deadline,
     parts: impl Stream<Item = String> + Send + 'static,
 ) -> Response<Body> {

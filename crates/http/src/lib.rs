@@ -5,9 +5,9 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`guarded`] | checks `Host`, `Origin` and the body of each request, and adds headers to each answer |
+//! | [`guarded`] | checks `Host`, `Origin`, `Sec-Fetch-Site` and the body of each request, and adds headers to each answer |
 //! | [`serve`] | takes connections, with limits of number, size and time |
-//! | [`streamed`] | an answer that lasts, such as a stream of events |
+//! | [`in_parts`], [`streamed`] | a large answer, and a stream of events that lasts |
 //! | [`Refused`], [`json_response`] | answers in JSON |
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-http/latest")]
@@ -17,5 +17,5 @@ mod connections;
 mod response;
 
 pub use admission::{Admission, guarded};
-pub use connections::{Deadline, serve, streamed};
+pub use connections::{Deadline, in_parts, serve, streamed};
 pub use response::{Refused, json_response};

@@ -96,6 +96,8 @@ struct Present {
 struct Events {
     /// `None` if the server has no such watches.
     watch: Option<TreeWatch>,
+    /// True if a watch has ended, so that another one may be set.
+    has_ended: bool,
     changes: Changes,
 }
 
@@ -117,7 +119,8 @@ impl Present {
     async fn look(&mut self) -> Result<Arc<Overview>, ServerError> {
         let is_first = self.last.is_none();
         let is_old = self.read_at.elapsed() >= WHOLE;
-        if self.events.watch.is_none() && (is_first || is_old) {
+        let has_ended = std::mem::take(&mut self.events.has_ended);
+        if self.events.watch.is_none() && (is_first || is_old || has_ended) {
             self.events.watch = watch(&self.server, &self.path).await?;
         }
         let mut is_whole =
@@ -232,6 +235,7 @@ impl Events {
             Some(event) => self.changes.note(event),
             None => {
                 self.watch = None;
+                self.has_ended = true;
                 self.changes = Changes::unknown();
             }
         }

@@ -77,14 +77,8 @@ pub(crate) enum Recipe {
 impl Recipe {
     /// True if the rule counts contenders that want this.
     pub(crate) fn counts(self, wish: Wish) -> bool {
-        match wish {
-            Wish::Lock => self == Recipe::Lock,
-            Wish::KazooLock => matches!(self, Recipe::Lock | Recipe::ReadWriteLock),
-            Wish::Read | Wish::Write => self == Recipe::ReadWriteLock,
-            Wish::Permits(_) => self == Recipe::Semaphore,
-            Wish::Lead | Wish::Standby => self == Recipe::Election,
-            Wish::Lease => self == Recipe::CuratorSemaphore,
-        }
+        let kazoo_writes = self == Recipe::ReadWriteLock && wish == Wish::KazooLock;
+        kazoo_writes || self == recipe(QueueKind::Lock, wish)
     }
 }
 
@@ -154,6 +148,29 @@ pub(crate) fn is_mixed(whole: QueueKind, contenders: &[Contender]) -> bool {
     let mut recipes = wishes.map(|wish| recipe(whole, wish));
     let first = recipes.next();
     recipes.any(|other| Some(other) != first)
+}
+
+/// True if contenders for a lock have names of kazoo, and others have names that kazoo does not
+/// count unless it is configured to.
+pub(crate) fn may_pass_unseen(contenders: &[Contender]) -> bool {
+    let locks = contenders.iter().filter(|it| {
+        let wish = wish(it.label());
+        wish.is_some_and(|it| Recipe::Lock.counts(it) || Recipe::ReadWriteLock.counts(it))
+    });
+    let mut of_kazoo = locks.map(|it| matches!(it.label(), "__lock__" | "__rlock__"));
+    let first = of_kazoo.next();
+    of_kazoo.any(|other| Some(other) != first)
+}
+
+/// True if this contender wants to lead.
+pub(crate) fn is_candidate(contender: &Contender) -> bool {
+    let wish = wish(contender.label());
+    wish.is_some_and(|it| Recipe::Election.counts(it))
+}
+
+/// True if this candidate leads only while no other campaigns.
+pub(crate) fn is_standby(candidate: &Contender) -> bool {
+    wish(candidate.label()) == Some(Wish::Standby)
 }
 
 /// What a contender wants, in a word or two.

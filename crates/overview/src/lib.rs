@@ -55,7 +55,8 @@
 //! | a read/write lock that a writer leaves between the two | 1 list, and the read of its contenders, again up to 8 times | 1, 8 |
 //! | a possible circle: each queue in which stuck sessions wait | 1 list, and the read of its contenders | 64, 8 |
 //!
-//! A look writes nothing and sets no watch. A contender costs less than 128 bytes of memory beside its
+//! A look writes nothing and sets no watch. The search for circles among 10,000 contenders or more runs
+//! on a thread of tokio that may block. A contender costs less than 128 bytes of memory beside its
 //! name, and a queue less than 256 beside its path. Each owner's text is stored once. Who holds is
 //! judged once for each look, in one pass over the contenders of a queue.
 //!
@@ -78,6 +79,8 @@
 //!   true when it had read the last contender of that queue. Contenders at its end may be missing if
 //!   they left during the look.
 //! * [`Overview::watch`] shows a change after the pause, and not at once.
+//! * A candidate of an election that has to step back, for a named successor or because it is on
+//!   standby, may lead until it does: [`ContenderState::Unknown`].
 //! * [`ContenderStatus::created`] is when a contender queued. No znode records when it began to hold.
 //! * A holder may be dead: its znode exists until its session expires.
 //! * A server that is cut off from the other servers answers until it notices. A look at such a server

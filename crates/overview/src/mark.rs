@@ -5,7 +5,7 @@ use std::fmt;
 
 use zookeeper_recipes_core::SessionId;
 
-use crate::kind::QueueKind;
+use crate::kind::{QueueKind, may_pass_unseen};
 use crate::queue::QueueStatus;
 use crate::standing::Standing;
 
@@ -20,6 +20,12 @@ pub enum Mark {
     Persistent(usize),
     /// Contenders of several recipes are here, and do not see each other.
     Mixed,
+    /// Contenders with kazoo's names are beside those of other clients, which may not see each other.
+    ///
+    /// A lock of kazoo counts the others only if it has the `extra_lock_patterns` for them, which no
+    /// znode records. Curator orders kazoo's names by their random digits. So two may hold, although
+    /// one is shown to wait.
+    KazooBesideOthers,
     /// So many znodes here are no contenders.
     Foreign(usize),
     /// One session has several places in this queue. The session with the most is named.
@@ -48,6 +54,7 @@ impl fmt::Display for Mark {
         match self {
             Mark::Persistent(number) => write!(formatter, "{number} persistent"),
             Mark::Mixed => write!(formatter, "several recipes"),
+            Mark::KazooBesideOthers => write!(formatter, "kazoo may not see the others"),
             Mark::Foreign(number) => write!(formatter, "{number} foreign"),
             Mark::SharedSession { session_id, places } => {
                 write!(formatter, "{places} places of {session_id}")
@@ -76,6 +83,7 @@ impl QueueStatus {
         [
             (persistent > 0).then_some(Mark::Persistent(persistent)),
             self.is_mixed().then_some(Mark::Mixed),
+            may_pass_unseen(self.ordered()).then_some(Mark::KazooBesideOthers),
             (foreign > 0).then_some(Mark::Foreign(foreign)),
             // The members of a group have names of their own.
             self.shared_session().filter(|_| !self.ordered().is_empty()),

@@ -1,7 +1,6 @@
 //! The directories of a tree, as they were read last, changed by what has happened since.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::pin::pin;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -13,7 +12,7 @@ use crate::kind::{QueueKind, contender, is_contender, is_writer};
 use crate::queue::{Child, Owners, QueueStatus, child, may_be_behind, shared};
 use crate::reader::Reader;
 use crate::sessions::Sessions;
-use crate::walk::{Assignments, BATCH, READS, Unread, Walk, lists, read_contenders};
+use crate::walk::{Assignments, BATCH, READS, Unread, Walk, read_directories};
 
 /// What is known of a tree.
 #[derive(Debug)]
@@ -360,26 +359,16 @@ fn has_lost_writer(known: Option<&QueueStatus>, children: &ChangedChildren) -> b
 
 /// Lists directories that were not known, and reads their contenders.
 async fn list(reader: &Reader, paths: Vec<String>, found: &mut Found) -> Result<(), ServerError> {
-    let (mut queues, mut with_data) = (Vec::new(), HashSet::new());
-    let mut lists = pin!(lists(reader, paths));
-    while let Some((path, listed)) = lists.next().await {
-        match listed? {
-            Ok((names, stat)) => {
-                if stat.data_length > 0 {
-                    with_data.insert(path.clone());
-                }
-                queues.push(QueueStatus::of_names(path.clone(), names));
-                found.listed.insert(path, None);
-            }
-            Err(Refusal::NoNode) => drop(found.listed.insert(path, None)),
-            Err(refusal) => drop(found.refused.insert(path, refusal)),
+    found.listed = paths.iter().map(|path| (path.clone(), None)).collect();
+    let (queues, refused) = read_directories(reader, paths).await?;
+    for (path, refusal) in refused {
+        if refusal != Refusal::NoNode {
+            found.listed.remove(&path);
+            found.refused.insert(path, refusal);
         }
     }
-    for mut queue in read_contenders(reader, queues, &with_data).await? {
-        if !with_data.contains(queue.path()) {
-            queue.note_no_data();
-        }
-        found.listed.insert(queue.path().to_owned(), Some(queue));
-    }
+    let queues = queues.into_iter();
+    let queues = queues.map(|queue| (queue.path().to_owned(), Some(queue)));
+    found.listed.extend(queues);
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! The overview: one look at all queues below a path.
 
 use std::collections::{HashMap, HashSet};
-use std::pin::pin;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use futures_util::stream::StreamExt;
+use tokio::task::spawn_blocking;
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session, SessionId};
 
@@ -15,7 +15,10 @@ use crate::queue::{QueueStatus, shared};
 use crate::reader::Reader;
 use crate::sessions::Sessions;
 use crate::standing::Standing;
-use crate::walk::{Unread, Walk, lists, read_contenders};
+use crate::walk::{Unread, Walk, read_directories};
+
+/// So many contenders are searched on a thread that may block.
+const MANY: usize = 10_000;
 
 /// All queues below a path, as one look has shown them.
 ///
@@ -96,7 +99,7 @@ impl Overview {
         reader.sync(path).await?;
         let walk = Walk::below(&reader, path).await?;
         let queues = shared(walk.queues);
-        let crossed = Sessions::of(&queues).crossed(&queues);
+        let crossed = searched(&queues, |queues| Sessions::of(queues).crossed(queues)).await;
         let circles = confirmed_circles(&reader, &crossed, &mut HashSet::new()).await?;
         Ok(Overview {
             path: path.to_owned(),
@@ -208,8 +211,11 @@ async fn confirmed_circles(
     queues: &[Arc<QueueStatus>],
     confirmed: &mut HashSet<EdgeKey>,
 ) -> Result<Vec<Circle>, ServerError> {
-    let (first, contended) = edges(queues);
-    let rings = rings(&first);
+    let search = |queues: &[Arc<QueueStatus>]| {
+        let (edges, contended) = edges(queues);
+        (rings(&edges), edges, contended)
+    };
+    let (rings, first, contended) = searched(queues, search).await;
     if rings.is_empty() {
         confirmed.clear();
         return Ok(Vec::new());
@@ -218,8 +224,33 @@ async fn confirmed_circles(
     if !edges.all(|edge| confirmed.contains(&edge.key(queues))) {
         *confirmed = second_look(reader, queues, contended).await?;
     }
-    let is_confirmed = |edge: &Edge| confirmed.contains(&edge.key(queues));
-    Ok(circles(&first, queues, is_confirmed))
+    let known = std::mem::take(confirmed);
+    let (circles, known) = searched(queues, move |queues| {
+        let is_confirmed = |edge: &Edge| known.contains(&edge.key(queues));
+        (circles(&first, queues, is_confirmed), known)
+    })
+    .await;
+    *confirmed = known;
+    Ok(circles)
+}
+
+/// Searches these queues. The search of many contenders takes a while, in which other tasks run.
+async fn searched<T: Send + 'static>(
+    queues: &[Arc<QueueStatus>],
+    search: impl FnOnce(&[Arc<QueueStatus>]) -> T + Send + 'static,
+) -> T {
+    if queues.iter().map(|queue| queue.len()).sum::<usize>() < MANY {
+        return search(queues);
+    }
+    let queues = queues.to_vec();
+    match spawn_blocking(move || search(&queues)).await {
+        Ok(found) => found,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime ends.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }
 
 /// The edges of another look at these queues.
@@ -229,19 +260,13 @@ async fn second_look(
     // All in which stuck sessions wait, so that a session is stuck in both looks.
     contended: Vec<usize>,
 ) -> Result<HashSet<EdgeKey>, ServerError> {
-    let (mut again, mut with_data) = (Vec::new(), HashSet::new());
     let paths = contended.into_iter().map(|it| queues[it].path().to_owned());
-    let mut lists = pin!(lists(reader, paths.collect()));
-    while let Some((path, listed)) = lists.next().await {
-        if let Ok((names, stat)) = listed? {
-            with_data.extend((stat.data_length > 0).then(|| path.clone()));
-            again.push(QueueStatus::of_names(path, names));
-        }
-    }
-    let again = read_contenders(reader, again, &with_data).await?;
-    let again = shared(again);
-    let (edges, _) = edges(&again);
-    Ok(edges.iter().map(|edge| edge.key(&again)).collect())
+    let (again, _) = read_directories(reader, paths.collect()).await?;
+    let keys = |again: &[Arc<QueueStatus>]| {
+        let (edges, _) = edges(again);
+        edges.iter().map(|edge| edge.key(again)).collect()
+    };
+    Ok(searched(&shared(again), keys).await)
 }
 
 /// The path of a look, which may be the root.

@@ -10,10 +10,14 @@ use zookeeper_recipes_core::{
     Contender, FencingToken, NodePath, Refusal, ServerError, SessionId, Stat, order,
     ordered_by_czxid,
 };
+use zookeeper_recipes_election::named_successor;
 use zookeeper_recipes_lock::JobRecord;
 
 use crate::contender::{ContenderState, ContenderStatus, printable};
-use crate::kind::{QueueKind, contender, is_mixed, is_writer, kind, recipe, wanted, wish};
+use crate::kind::{
+    QueueKind, Wish, contender, is_candidate, is_mixed, is_standby, is_writer, kind, recipe,
+    wanted, wish,
+};
 pub(crate) use crate::queue::update::{Child, may_be_behind};
 use crate::standing::{Before, Standing};
 
@@ -33,6 +37,8 @@ pub struct QueueStatus {
     /// The zxid of the last change of the directory's data, if the data was read.
     data_mzxid: i64,
     job: Option<Box<JobRecord>>,
+    /// The name of the candidate that an election's directory names as the successor.
+    successor: Option<Box<str>>,
     /// In the order of the queue. Empty if the queue has members.
     contenders: Vec<Contender>,
     /// The znodes of a kind without an order.
@@ -121,6 +127,7 @@ impl QueueStatus {
             permits: None,
             data_mzxid: 0,
             job: None,
+            successor: None,
             contenders,
             members: Vec::new(),
             facts: Vec::new(),
@@ -227,6 +234,7 @@ impl QueueStatus {
             .ok()
             .and_then(|it| it.parse().ok());
         self.job = JobRecord::read(data).map(Box::new);
+        self.successor = named_successor(data).map(String::into_boxed_str);
         self.data_mzxid = stat.mzxid;
         self.is_data_known = true;
         self.recognise_data();
@@ -411,8 +419,26 @@ impl QueueStatus {
                 before.push(contender, place, 0);
                 standing
             });
-            standings.collect()
+            let mut standings: Box<[Standing]> = standings.collect();
+            if let Some(place) = self.stepping_back() {
+                standings[place] = Standing::Unknown;
+            }
+            standings
         })
+    }
+
+    /// The first candidate of an election, if it has to leave its place to one behind it.
+    ///
+    /// It leads until it does if it has led before. A `LeaderLatch` of Curator's leads on.
+    fn stepping_back(&self) -> Option<usize> {
+        let candidates = self.contenders.iter().enumerate();
+        let mut candidates = candidates.filter(|(_, it)| is_candidate(it));
+        let (place, first) = candidates.next()?;
+        let is_successor = |it: &Contender| Some(it.name()) == self.successor.as_deref();
+        let goes_first =
+            |other: &Contender| is_successor(other) || is_standby(first) && !is_standby(other);
+        let steps_back = !is_successor(first) && candidates.any(|(_, other)| goes_first(other));
+        steps_back.then_some(place)
     }
 
     /// Whether the contender at this place holds, also by an earlier number of permits.
@@ -421,8 +447,10 @@ impl QueueStatus {
             return Standing::Holds;
         };
         let is_older_than_the_number = || {
-            self.czxid(place)
-                .is_some_and(|czxid| czxid < self.numbered_at())
+            let contender = self.contenders.get(place);
+            let wish = contender.and_then(|it| wish(it.label()));
+            matches!(wish, Some(Wish::Permits(_)))
+                && (self.czxid(place)).is_some_and(|czxid| czxid < self.numbered_at())
         };
         match *standing {
             // It may have held before the number was lowered, or still wait: a waiter that wants more

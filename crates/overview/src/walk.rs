@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 
-use futures_util::stream::{self, FuturesUnordered, Stream, StreamExt, TryStreamExt};
+use futures_util::stream::{self, FuturesUnordered, StreamExt, TryStreamExt};
 use zookeeper_recipes_core::{Refusal, ServerError, Stat};
 
 use crate::kind::QueueKind;
@@ -126,11 +126,6 @@ impl Walk {
         walk.add_members();
         let (queues, with_data) = (mem::take(&mut walk.queues), mem::take(&mut walk.with_data));
         walk.queues = read_contenders(reader, queues, &with_data).await?;
-        for queue in &mut walk.queues {
-            if !with_data.contains(queue.path()) {
-                queue.note_no_data();
-            }
-        }
         walk.note_partitions();
         Ok(walk)
     }
@@ -187,23 +182,35 @@ impl Walk {
     }
 }
 
-/// What a server says of a directory: the names of its children and its metadata, or a refusal.
-type Listed = Result<Result<(Vec<String>, Stat), Refusal>, ServerError>;
-
-/// Lists these directories, several at a time, and returns them in this order.
-pub(crate) fn lists(reader: &Reader, paths: Vec<String>) -> impl Stream<Item = (String, Listed)> {
-    let lists = stream::iter(paths).map(move |path| async move {
+/// Lists these directories, and reads their contenders: the queues that have some, and the refusals.
+pub(crate) async fn read_directories(
+    reader: &Reader,
+    paths: Vec<String>,
+) -> Result<(Vec<QueueStatus>, Vec<(String, Refusal)>), ServerError> {
+    let (mut queues, mut with_data, mut refused) = (Vec::new(), HashSet::new(), Vec::new());
+    let lists = stream::iter(paths).map(|path| async move {
         let listed = reader.list(&path).await;
         (path, listed)
     });
-    lists.buffered(LISTS)
+    let mut lists = lists.buffered(LISTS);
+    while let Some((path, listed)) = lists.next().await {
+        match listed? {
+            Ok((names, stat)) => {
+                with_data.extend((stat.data_length > 0).then(|| path.clone()));
+                queues.push(QueueStatus::of_names(path, names));
+            }
+            Err(refusal) => refused.push((path, refusal)),
+        }
+    }
+    let queues = read_contenders(reader, queues, &with_data).await?;
+    Ok((queues, refused))
 }
 
 /// Reads the contenders of these queues, and the data of their directories if there is any.
 ///
 /// A write lock becomes a read lock by a znode in its place, which the list has not shown. So a queue
 /// that a writer has left since is listed again, up to [`TRIES`] times.
-pub(crate) async fn read_contenders(
+async fn read_contenders(
     reader: &Reader,
     queues: Vec<QueueStatus>,
     with_data: &HashSet<String>,
@@ -230,6 +237,8 @@ pub(crate) async fn read_contenders(
         }
     }
     read.retain(|queue| !queue.is_empty());
+    let without_data = read.iter_mut().filter(|it| !with_data.contains(it.path()));
+    without_data.for_each(QueueStatus::note_no_data);
     read.sort_unstable_by(|one, other| one.path().cmp(other.path()));
     Ok(read)
 }
@@ -272,7 +281,7 @@ async fn read_once(
 /// True if the data of the directory says more of the queue.
 fn reads_directory(queue: &QueueStatus, with_data: &HashSet<String>) -> bool {
     let matters = match queue.kind() {
-        QueueKind::Lock | QueueKind::Semaphore => true,
+        QueueKind::Lock | QueueKind::Semaphore | QueueKind::Election => true,
         QueueKind::Group => queue.has_names_of_kazoo(),
         _ => queue.is_mixed(),
     };

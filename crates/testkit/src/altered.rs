@@ -68,10 +68,11 @@ pub fn altered(
 
 /// A session that changes nothing.
 pub fn passing(raw: Arc<dyn RawSession>) -> FakeSession {
-    let [sends, leaves, closes] = [(); 3].map(|()| raw.clone());
+    let [sends, watches, leaves, closes] = [(); 4].map(|()| raw.clone());
     FakeSession {
         orders_events: raw.orders_events(),
         send: Box::new(move |request| sends.send(request)),
+        watch_tree: Some(Box::new(move |path| watches.watch_tree(path))),
         leave_server: Box::new(move || leaves.leave_server()),
         close: Box::new(move || closes.close()),
     }

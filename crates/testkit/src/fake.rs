@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use zookeeper_recipes_core::ensemble::{
     Connector, Ensemble, EnsembleFacts, RawReply, RawSession, RequestBody, ServerSession,
+    TreeEvents,
 };
 use zookeeper_recipes_core::{BoxFuture, ConnectOptions, InvalidInput, ServerError};
 
@@ -23,6 +24,8 @@ struct FakeConnector(Open);
 /// A session whose requests a function answers.
 pub struct FakeSession {
     pub send: Box<dyn Fn(RequestBody) -> RawReply + Send + Sync>,
+    /// `None` refuses each watch of a tree.
+    pub watch_tree: Option<Box<dyn Fn(&str) -> TreeEvents + Send + Sync>>,
     pub orders_events: bool,
     pub leave_server: Function<()>,
     pub close: Function<()>,
@@ -57,6 +60,13 @@ impl Connector for FakeConnector {
 impl RawSession for FakeSession {
     fn send(&self, request: RequestBody) -> RawReply {
         (self.send)(request)
+    }
+
+    fn watch_tree(&self, path: &str) -> TreeEvents {
+        match &self.watch_tree {
+            Some(watch_tree) => watch_tree(path),
+            None => Box::pin(futures_util::stream::empty()),
+        }
     }
 
     fn orders_events(&self) -> bool {

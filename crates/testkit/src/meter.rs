@@ -112,7 +112,12 @@ impl Meter {
         let (meter, root) = (self.clone(), ensemble.facts().chroot.clone());
         Arc::new(altered(ensemble, move |id, raw| {
             let (meter, root, below) = (meter.clone(), root.clone(), raw.clone());
+            let (watched, trees) = (meter.clone(), raw.clone());
             FakeSession {
+                watch_tree: Some(Box::new(move |path| {
+                    watched.counts.send_modify(|counts| counts.requests += 1);
+                    trees.watch_tree(path)
+                })),
                 send: Box::new(move |request| {
                     // The call sends the request, so that it is counted then and not when it is
                     // polled.

@@ -114,6 +114,7 @@ impl Server {
         let (sends, closes) = (session.clone(), session.clone());
         let raw = FakeSession {
             send: Box::new(move |request| sends.send(request)),
+            watch_tree: None,
             orders_events: true,
             leave_server: Box::new(|| ()),
             close: Box::new(move || closes.close()),

@@ -1,15 +1,19 @@
 //! Sessions that wait for each other, and the command that breaks their circle.
 
 use serde_json::{Value, json};
-use zookeeper_recipes_overview::{Circle, ContenderState, ContenderStatus, SessionId};
+use zookeeper_recipes_overview::{Circle, ContenderState, ContenderStatus};
 
 use super::table::{age, milliseconds, or_dash};
+use crate::addresses::Addresses;
+use crate::plain_text::quoted;
 
-/// The address of a session's client, if the servers report it.
-type AddressOf<'a> = &'a dyn Fn(SessionId) -> Option<String>;
-
-/// The circle for people, at this time in milliseconds since 1970.
-pub(crate) fn circle_lines(circle: &Circle, address: AddressOf, now: i64) -> Vec<String> {
+/// The circle for people, at this time in milliseconds since 1970. `zkr` is how a shell runs it.
+pub(crate) fn circle_lines(
+    circle: &Circle,
+    addresses: &Addresses,
+    zkr: &str,
+    now: i64,
+) -> Vec<String> {
     let number = circle.waits.len();
     let since = age(milliseconds(circle.since()), now);
     let mut lines = vec![format!(
@@ -17,15 +21,15 @@ pub(crate) fn circle_lines(circle: &Circle, address: AddressOf, now: i64) -> Vec
     )];
     for wait in &circle.waits {
         let age = age(milliseconds(wait.waiter.created), now);
-        lines.push(format!("  {}", who(&wait.waiter, address)));
+        lines.push(format!("  {}", who(&wait.waiter, addresses)));
         lines.push(format!(
             "    waits for {age} to {} at {}, behind {}",
             wait.waiter.wants,
             wait.path,
-            who(&wait.blocker, address)
+            who(&wait.blocker, addresses)
         ));
     }
-    if let Some(command) = way_out(circle) {
+    if let Some(command) = way_out(circle, zkr) {
         lines.push(format!(
             "to break it, if a later look still shows it: {command}"
         ));
@@ -33,41 +37,32 @@ pub(crate) fn circle_lines(circle: &Circle, address: AddressOf, now: i64) -> Vec
     lines
 }
 
-fn who(contender: &ContenderStatus, address: AddressOf) -> String {
+fn who(contender: &ContenderStatus, addresses: &Addresses) -> String {
     let owner = or_dash(&contender.owner);
-    match address(contender.session_id) {
+    match addresses.of(contender.session_id) {
         Some(address) => format!("{owner} (session {}, {address})", contender.session_id),
         None => format!("{owner} (session {})", contender.session_id),
     }
 }
 
 /// The command that breaks the circle.
-fn way_out(circle: &Circle) -> Option<String> {
+fn way_out(circle: &Circle, zkr: &str) -> Option<String> {
     let wait = circle.way_out()?;
     let (path, token) = (quoted(&wait.path), wait.blocker.fencing_token);
     Some(match wait.blocker.state {
-        ContenderState::Holds => format!("zkr evict {path} --if-holder {token}"),
-        _ => format!("zkr evict {path} {token}"),
+        ContenderState::Holds => format!("{zkr} evict {path} --if-holder {token}"),
+        _ => format!("{zkr} evict {path} {token}"),
     })
 }
 
-/// A path or the name of a znode, as a shell takes it. Any client may have chosen it.
-pub(super) fn quoted(path: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/_-.,:@%+=".contains(letter);
-    match path.chars().all(is_plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
-}
-
 /// The circle for programs.
-pub(crate) fn circle_json(circle: &Circle, address: AddressOf) -> Value {
+pub(crate) fn circle_json(circle: &Circle, addresses: &Addresses, zkr: &str) -> Value {
     let contender = |it: &ContenderStatus| {
         json!({
             "node": it.name,
             "owner": &*it.owner,
             "session": it.session_id.to_string(),
-            "address": address(it.session_id),
+            "address": addresses.of(it.session_id),
             "fencing_token": it.fencing_token.get(),
             "created_ms": milliseconds(it.created),
         })
@@ -82,6 +77,6 @@ pub(crate) fn circle_json(circle: &Circle, address: AddressOf) -> Value {
     json!({
         "since_ms": milliseconds(circle.since()),
         "waits": waits.collect::<Vec<_>>(),
-        "way_out": way_out(circle),
+        "way_out": way_out(circle, zkr),
     })
 }

@@ -1,11 +1,12 @@
 //! A queue as a table for people.
 
-use zookeeper_recipes_overview::{ContenderState, QueueKind, QueueStatus, printable};
+use zookeeper_recipes_overview::{ContenderState, Mark, QueueKind, QueueStatus, printable};
 
-use super::circle::quoted;
 use super::row::{Row, recipe};
 use super::slot;
 use super::table::{aligned, now};
+use crate::addresses::Addresses;
+use crate::plain_text::{counted, quoted};
 
 /// What a table shows: a headline, the rows, and how many there are besides.
 #[derive(Clone, Debug)]
@@ -17,18 +18,34 @@ pub(crate) struct Picture {
     /// What is recorded of a job of each time slot.
     job: Vec<String>,
     warnings: Vec<String>,
+    has_addresses: bool,
 }
 
 impl Picture {
-    pub(crate) fn new(path: &str, queue: &QueueStatus, rows: Vec<Row>) -> Picture {
+    /// The first contenders that were read, at most so many. `zkr` is how a shell runs it.
+    pub(crate) fn new(
+        queue: &QueueStatus,
+        addresses: &Addresses,
+        most: usize,
+        zkr: &str,
+    ) -> Picture {
+        let mut rows = Row::of(queue, addresses);
+        rows.truncate(most);
+        // The data of a member may be of any program.
+        if queue.kind() == QueueKind::Group {
+            for row in &mut rows {
+                row.contender.owner = row.contender.name.as_str().into();
+            }
+        }
         let holder = rows.iter().find(|row| row.holds()).map(Row::token);
         let job = queue.job();
         Picture {
-            headline: headline(path, queue, &rows),
+            headline: headline(queue, &rows),
             job: job.map_or(Vec::new(), |job| slot::lines(job, holder)),
             more: queue.len().saturating_sub(rows.len()),
-            warnings: warnings(path, queue, &rows),
+            warnings: warnings(queue, &rows, zkr),
             rows,
+            has_addresses: !addresses.is_empty(),
         }
     }
 
@@ -49,9 +66,9 @@ impl Picture {
     }
 
     fn table(&self, now: i64) -> Vec<String> {
-        let has_address = self.rows.iter().any(|row| row.address.is_some());
-        let mut cells = vec![header(has_address)];
-        cells.extend(self.rows.iter().map(|row| row.cells(now, has_address)));
+        let mut cells = vec![header(self.has_addresses)];
+        let rows = self.rows.iter();
+        cells.extend(rows.map(|row| row.cells(now, self.has_addresses)));
         aligned(&cells, &[0])
     }
 
@@ -65,60 +82,72 @@ impl Picture {
     }
 }
 
-fn warnings(path: &str, queue: &QueueStatus, rows: &[Row]) -> Vec<String> {
+/// What is unusual about the queue, each in a sentence.
+fn warnings(queue: &QueueStatus, rows: &[Row], zkr: &str) -> Vec<String> {
+    let marks = queue.marks().into_iter();
+    let warnings = marks.flat_map(|mark| match mark {
+        Mark::Persistent(_) => persistent(queue, rows, zkr),
+        mark => vec![explained(&mark, queue)],
+    });
+    warnings.collect()
+}
+
+fn persistent(queue: &QueueStatus, rows: &[Row], zkr: &str) -> Vec<String> {
     let persistent = rows.iter().filter(|row| row.contender.is_persistent());
-    let persistent = persistent.map(|row| {
+    let warning = |row: &Row| {
         let name = &row.contender.name;
-        let (shown, path, name) = (printable(name), quoted(path), quoted(name));
+        let (shown, path, name) = (printable(name), quoted(queue.path()), quoted(name));
         format!(
             "{shown} is persistent, so it holds or waits until somebody deletes it: if no program \
-             needs it, run: zkr evict {path} {name}"
+             needs it, run: {zkr} evict {path} {name}"
         )
-    });
-    let is_numbered = queue.kind() == QueueKind::Semaphore && queue.permits().is_some();
-    let unknown = is_numbered
-        && rows
-            .iter()
-            .any(|row| row.contender.state == ContenderState::Unknown);
-    let unknown = unknown.then(|| {
-        let text = "the number of permits was changed after contenders had queued: those that held \
-                    still hold, and no znode records which do";
-        text.to_owned()
-    });
-    of_directory(queue)
-        .into_iter()
-        .chain(persistent)
-        .chain(unknown)
-        .collect()
+    };
+    persistent.map(warning).collect()
 }
 
-/// What is unusual about the directory.
-fn of_directory(queue: &QueueStatus) -> Vec<String> {
-    let mut warnings = Vec::new();
-    match queue.foreign() {
-        [] => {}
-        [one] => warnings.push(format!("{} is not a contender", printable(one))),
-        [first, ..] => warnings.push(format!(
-            "{} znodes are not contenders, the first is {}",
-            queue.foreign().len(),
-            printable(first)
-        )),
-    }
-    if queue.is_mixed() {
-        let text = "contenders of several recipes are here, and do not see each other: \
-                    use a path for one recipe";
-        warnings.push(text.to_owned());
-    }
-    warnings
+fn explained(mark: &Mark, queue: &QueueStatus) -> String {
+    let text = match mark {
+        Mark::Foreign(_) => match queue.foreign() {
+            [one] => return format!("{} is not a contender", printable(one)),
+            several => {
+                let first = several.first().map(printable).unwrap_or_default();
+                let number = several.len();
+                return format!("{number} znodes are not contenders, the first is {first}");
+            }
+        },
+        Mark::Mixed => {
+            "contenders of several recipes are here, and do not see each other: use a path for one \
+             recipe"
+        }
+        Mark::KazooBesideOthers => {
+            "a lock of kazoo sees the contenders of other clients only with extra_lock_patterns, so \
+             two may hold although one is shown to wait"
+        }
+        Mark::NumberChanged => {
+            "the number of permits was changed after contenders had queued: those that held still \
+             hold, and no znode records which do"
+        }
+        Mark::SharedSession { session_id, places } => {
+            return format!(
+                "session {session_id} has {places} places: a task that waits behind its own hold \
+                 deadlocks"
+            );
+        }
+        other => return other.to_string(),
+    };
+    text.to_owned()
 }
 
-fn headline(path: &str, queue: &QueueStatus, rows: &[Row]) -> String {
+fn headline(queue: &QueueStatus, rows: &[Row]) -> String {
+    let path = queue.path();
     if !queue.exists() {
         return format!("{path}: does not exist, so nobody holds and nobody waits");
     }
     let permits = match (queue.kind(), queue.permits()) {
-        (QueueKind::Semaphore, Some(1)) => " of 1 permit".to_owned(),
-        (QueueKind::Semaphore, Some(permits)) => format!(" of {permits} permits"),
+        (QueueKind::Semaphore, Some(permits)) => {
+            let permits = usize::try_from(permits).unwrap_or(usize::MAX);
+            format!(" of {}", counted(permits, "permit", "permits"))
+        }
         _ => String::new(),
     };
     let counts = match (queue.len(), queue.holders()) {
@@ -136,7 +165,7 @@ fn headline(path: &str, queue: &QueueStatus, rows: &[Row]) -> String {
                 _ => rows_in(ContenderState::Unknown),
             };
             let waiters = all - holders - unknown;
-            let holding = counted(holders, "hold");
+            let holding = doing(holders, "hold");
             let holding = match (holders, unknown) {
                 (_, 0) => holding,
                 (0, 1) => "1 holds or waits".to_owned(),
@@ -144,7 +173,10 @@ fn headline(path: &str, queue: &QueueStatus, rows: &[Row]) -> String {
                 (_, 1) => format!("{holding}, 1 holds or waits"),
                 _ => format!("{holding}, {unknown} hold or wait"),
             };
-            format!("{holding}, {}", counted(waiters, "wait"))
+            match queue.kind() {
+                QueueKind::KazooSemaphore => holding,
+                _ => format!("{holding}, {}", doing(waiters, "wait")),
+            }
         }
         (all, None) => format!("{all} hold or wait"),
     };
@@ -155,7 +187,7 @@ fn headline(path: &str, queue: &QueueStatus, rows: &[Row]) -> String {
 }
 
 /// So many contenders do this.
-fn counted(number: usize, verb: &str) -> String {
+fn doing(number: usize, verb: &str) -> String {
     match number {
         0 => format!("nobody {verb}s"),
         1 => format!("1 {verb}s"),

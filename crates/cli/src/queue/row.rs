@@ -1,12 +1,11 @@
 //! One contender, as a row of a table and as an object of JSON.
 
 use serde_json::{Value, json};
-use zookeeper_recipes_overview::{
-    ContenderState, ContenderStatus, QueueKind, QueueStatus, SessionId,
-};
+use zookeeper_recipes_overview::{ContenderState, ContenderStatus, Mark, QueueKind, QueueStatus};
 
 use super::slot;
 use super::table::{age, milliseconds, or_dash};
+use crate::addresses::Addresses;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -17,17 +16,9 @@ pub(crate) struct Row {
 
 impl Row {
     /// The contenders of a queue that were read.
-    pub(crate) fn of(queue: &QueueStatus) -> Vec<Row> {
-        Row::with_addresses(queue, |_| None)
-    }
-
-    /// As [`of`](Self::of), with the addresses of these sessions' clients.
-    pub(crate) fn with_addresses(
-        queue: &QueueStatus,
-        address: impl Fn(SessionId) -> Option<String>,
-    ) -> Vec<Row> {
+    pub(crate) fn of(queue: &QueueStatus, addresses: &Addresses) -> Vec<Row> {
         let row = |contender: ContenderStatus| Row {
-            address: address(contender.session_id),
+            address: addresses.of(contender.session_id),
             contender,
         };
         queue.contenders().map(row).collect()
@@ -121,6 +112,7 @@ pub(crate) fn json_of(queue: &QueueStatus, rows: &[Row]) -> Value {
         "contenders": rows.iter().map(Row::json).collect::<Vec<_>>(),
         "foreign": queue.foreign(),
         "mixed": queue.is_mixed(),
+        "marks": queue.marks().iter().map(Mark::to_string).collect::<Vec<_>>(),
     })
 }
 

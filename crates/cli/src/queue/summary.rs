@@ -1,5 +1,6 @@
 //! A queue as one row of the table of all queues.
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use zookeeper_recipes_overview::{Mark, Overview, QueueKind, QueueStatus};
 
 use super::row::Row;
 use super::table::{age, aligned, elapsed, or_dash};
+use crate::addresses::Addresses;
 
 /// The names of the columns.
 pub(crate) const COLUMNS: [&str; 7] = [
@@ -90,7 +92,7 @@ impl Summary {
     }
 
     fn of(queue: &QueueStatus) -> Summary {
-        let rows = Row::of(queue);
+        let rows = Row::of(queue, &Addresses::default());
         let (marks, holders) = (queue.marks(), queue.holders());
         let waiters = || rows.iter().filter(|row| row.waits());
         let waiting = match holders {
@@ -208,18 +210,21 @@ impl Summary {
 }
 
 impl Sort {
-    pub(crate) fn order(self, summaries: &mut [Summary]) {
-        summaries.sort_by_key(|it| it.place);
+    pub(crate) fn order(self, summaries: &mut [impl Borrow<Summary>]) {
+        summaries.sort_by_key(|it| it.borrow().place);
         // A missing time comes last.
         let oldest = |since: Option<i64>| since.unwrap_or(i64::MAX);
         match self {
             Sort::Path => {}
             Sort::Trouble => {
-                summaries.sort_by_key(|it| (Reverse(it.trouble()), oldest(it.troubling_wait())))
+                summaries.sort_by_key(|it| {
+                    let it = it.borrow();
+                    (Reverse(it.trouble()), oldest(it.troubling_wait()))
+                });
             }
-            Sort::Held => summaries.sort_by_key(|it| oldest(it.held_since)),
-            Sort::Waiting => summaries.sort_by_key(|it| Reverse(it.waiting)),
-            Sort::Oldest => summaries.sort_by_key(|it| oldest(it.waits_since)),
+            Sort::Held => summaries.sort_by_key(|it| oldest(it.borrow().held_since)),
+            Sort::Waiting => summaries.sort_by_key(|it| Reverse(it.borrow().waiting)),
+            Sort::Oldest => summaries.sort_by_key(|it| oldest(it.borrow().waits_since)),
         }
     }
 }

@@ -14,11 +14,11 @@ use super::signals::Signals;
 use super::supervise::{Ending, supervise};
 use super::task::TaskArguments;
 use super::under_hold::{heard, lost, release};
+use crate::addresses::Addresses;
 use crate::connecting::{Connection, close};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::{Failure, warn};
-use crate::four_letter::Servers;
 
 /// The pause after a failed campaign.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -204,17 +204,16 @@ impl Lead {
         };
         let namesake = candidates.iter().find(|it| it.data == self.id.as_bytes());
         let Some(namesake) = namesake else { return };
-        let addresses = match Servers::of(session, connection).await {
-            Ok(servers) => servers.addresses().await,
-            Err(_) => return,
+        let Ok(addresses) = Addresses::ask(session, connection).await else {
+            return;
         };
-        let address = addresses.get(&namesake.session_id.0);
+        let address = addresses.of(namesake.session_id);
         warn(&format!(
             "{}: another candidate has the id {:?}: session {}, at {}; give each an id of its own",
             self.path,
             self.id,
             namesake.session_id,
-            address.map_or("an unknown address", String::as_str),
+            address.as_deref().unwrap_or("an unknown address"),
         ));
     }
 }

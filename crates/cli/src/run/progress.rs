@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 use zookeeper_recipes_core::{QueueEntry, Recipe};
 
-use crate::plain_text::plain;
+use crate::failure::say;
+use crate::plain_text::counted;
 use crate::queue::age_of;
 
 /// A wait that is shorter is not reported.
@@ -28,13 +29,8 @@ pub(super) async fn report(recipe: &dyn Recipe, verbose: bool) -> Infallible {
     sleep(FIRST_AFTER).await;
     loop {
         if let Some(text) = text(recipe).await {
-            let text = plain(&format!(
-                "zkr: {}: waiting for {}: {text}\n",
-                recipe.path(),
-                age_of(began.elapsed())
-            ));
-            // No output is left for a report of an error.
-            let _ = stderr().write_all(text.as_bytes());
+            let waited = age_of(began.elapsed());
+            say(&format!("{}: waiting for {waited}: {text}", recipe.path()));
         }
         if !verbose {
             return pending().await;
@@ -55,10 +51,7 @@ async fn text(recipe: &dyn Recipe) -> Option<String> {
     let place = contenders.iter().position(|it| it.session_id == own);
     let before = &contenders[..place.unwrap_or(contenders.len())];
     let first = before.first()?;
-    let number = match before.len() {
-        1 => "1 contender is".to_owned(),
-        several => format!("{several} contenders are"),
-    };
+    let number = counted(before.len(), "contender is", "contenders are");
     Some(format!(
         "{} holds, in the queue for {}, token {}; {number} before this one",
         name(first),

@@ -8,7 +8,6 @@ use futures_util::stream::{self, Stream, StreamExt, unfold};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::sleep;
 
-use super::parts::parts;
 use super::snapshot::Snapshot;
 
 /// The pause after which a stream without news shows that it lives. A proxy closes a silent one.
@@ -50,7 +49,7 @@ impl Listener {
         let newest = Arc::clone(&self.snapshots.borrow_and_update());
         let data: Event = match &self.last {
             None => Box::new(newest.json()),
-            Some(last) => Box::new(parts(newest.changes_since(last))),
+            Some(last) => Box::new(newest.changes_since(last)),
         };
         self.last = Some(newest);
         // JSON has no line feed in it.

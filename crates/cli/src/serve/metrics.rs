@@ -153,7 +153,7 @@ impl Snapshot {
     }
 
     fn paths(&self, text: &mut Text, now: i64, paths: usize) {
-        let mut worst = self.summaries().to_vec();
+        let mut worst: Vec<&Summary> = self.summaries().iter().collect();
         Sort::Trouble.order(&mut worst);
         worst.truncate(paths);
         type Value = fn(&Summary, i64) -> f64;

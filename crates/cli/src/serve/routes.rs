@@ -19,7 +19,7 @@ use futures_util::stream;
 use ring::digest::{SHA256, digest};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
-use zookeeper_recipes_http::{Deadline, Refused, streamed};
+use zookeeper_recipes_http::{Deadline, Refused, in_parts, streamed};
 
 use super::events::Listener;
 use super::parts::parts;
@@ -142,7 +142,7 @@ async fn ready(State(served): State<Served>) -> Result<&'static str, Refused> {
 
 /// An answer in JSON that may be large, in parts.
 fn json(deadline: Deadline, parts: impl Iterator<Item = String> + Send + 'static) -> Response {
-    let response = streamed(deadline, stream::iter(parts));
+    let response = in_parts(deadline, stream::iter(parts));
     with_header(response, CONTENT_TYPE, "application/json")
 }
 

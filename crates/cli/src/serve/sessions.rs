@@ -108,7 +108,7 @@ impl Snapshot {
     fn session_row(&self, status: &SessionStatus, in_circle: bool) -> SessionRow {
         SessionRow {
             session: status.session_id.to_string(),
-            address: self.address(status.session_id),
+            address: self.addresses.of(status.session_id),
             owners: BTreeSet::new(),
             holding: status.holds,
             holds: Vec::new(),

@@ -1,15 +1,14 @@
 //! One look, as the page and the metrics show it.
 
-use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::iter::once;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use zookeeper_recipes_overview::{LiveOverview, Overview, QueueKind, QueueStatus, SessionId};
+use zookeeper_recipes_overview::{LiveOverview, Overview, QueueKind, QueueStatus};
 
 use super::parts::parts;
+use crate::addresses::Addresses;
 use crate::look::notes;
 use crate::queue::{Row, Summary, circle_json, json_of, now};
 
@@ -19,9 +18,18 @@ const END: &str = "]}";
 /// One look with the addresses of the clients.
 pub(crate) struct Snapshot {
     pub(super) live: LiveOverview,
-    addresses: Arc<HashMap<i64, String>>,
-    is_redacted: bool,
+    pub(super) addresses: Addresses,
+    showing: Showing,
     shown: Arc<Shown>,
+}
+
+/// How looks are shown.
+#[derive(Clone)]
+pub(crate) struct Showing {
+    /// True if the data of contenders are hidden.
+    pub(crate) is_redacted: bool,
+    /// How a shell runs `zkr` for the same servers.
+    pub(crate) zkr: Arc<str>,
 }
 
 /// What is shown of an overview. Looks that have found no change share it.
@@ -33,8 +41,18 @@ struct Shown {
     rows: Vec<String>,
     /// All rows, for the clients that ask for them.
     all: OnceLock<Arc<str>>,
+    /// The number of the snapshots before that differ, and what has changed since the last of them.
+    number: u64,
+    changes: Changes,
     /// What concerns no single queue, without the end of the object.
     head: String,
+}
+
+/// The paths that have gone, as JSON, and the rows that differ.
+#[derive(Clone)]
+struct Changes {
+    gone: String,
+    rows: Arc<str>,
 }
 
 /// The row of a queue. Times are in milliseconds since 1970, by the clock of the servers.
@@ -60,22 +78,29 @@ impl Snapshot {
     /// What a look has shown, with these addresses. `before` is the snapshot of an earlier one.
     pub(crate) fn new(
         live: LiveOverview,
-        addresses: Arc<HashMap<i64, String>>,
-        is_redacted: bool,
+        addresses: Addresses,
+        showing: Showing,
         before: Option<&Snapshot>,
     ) -> Snapshot {
         let is_same = |before: &&Snapshot| {
             Arc::ptr_eq(&before.live.overview, &live.overview)
-                && Arc::ptr_eq(&before.addresses, &addresses)
+                && before.addresses.is_same(&addresses)
         };
         let shown = match before.filter(is_same) {
             Some(before) => Arc::clone(&before.shown),
-            None => Arc::new(Shown::new(&live.overview, &addresses, is_redacted)),
+            None => {
+                let mut shown = Shown::new(&live.overview, &addresses, &showing);
+                if let Some(before) = before {
+                    shown.number = before.shown.number + 1;
+                    shown.changes = shown.changes_since(&before.shown);
+                }
+                Arc::new(shown)
+            }
         };
         Snapshot {
             live,
             addresses,
-            is_redacted,
+            showing,
             shown,
         }
     }
@@ -88,50 +113,32 @@ impl Snapshot {
         &self.live.overview
     }
 
-    pub(super) fn address(&self, session: SessionId) -> Option<String> {
-        self.addresses.get(&session.0).cloned()
-    }
-
     /// All queues and circles, in parts. The clients share the rows: they may be many, and slow.
     pub(super) fn json(&self) -> impl Iterator<Item = String> + Send + use<> {
         let rows = || self.shown.rows.join(",").into();
         let rows = Arc::clone(self.shown.all.get_or_init(rows));
-        let begin = parts(self.begin(true, &[]));
+        let begin = parts(self.begin(true, "[]"));
         begin.chain(parts(rows)).chain(once(END.to_owned()))
     }
 
     /// What this look has changed since another one: all of the head, and the rows that differ.
-    pub(super) fn changes_since(&self, before: &Snapshot) -> String {
-        let (mut changed, mut gone) = (Vec::new(), Vec::new());
-        if Arc::ptr_eq(&self.shown, &before.shown) {
-            return self.begin(false, &[]) + END;
-        }
-        let before = &before.shown;
-        let mut old = before.summaries.iter().zip(&before.rows).peekable();
-        for (summary, row) in self.shown.summaries.iter().zip(&self.shown.rows) {
-            loop {
-                let order = old.peek().map(|(it, _)| it.path.cmp(&summary.path));
-                match order {
-                    Some(Ordering::Less) => gone.extend(old.next().map(|(it, _)| &*it.path)),
-                    Some(Ordering::Equal) => {
-                        if old.next().is_none_or(|(_, before)| before != row) {
-                            changed.push(&**row);
-                        }
-                        break;
-                    }
-                    Some(Ordering::Greater) | None => {
-                        changed.push(&**row);
-                        break;
-                    }
-                }
-            }
-        }
-        gone.extend(old.map(|(it, _)| &*it.path));
-        self.begin(false, &gone) + &changed.join(",") + END
+    ///
+    /// The clients share the changes since the look before. One that has missed looks has its own.
+    pub(super) fn changes_since(
+        &self,
+        before: &Snapshot,
+    ) -> impl Iterator<Item = String> + Send + use<> {
+        let changes = match self.shown.number - before.shown.number {
+            0 => Changes::none(),
+            1 => self.shown.changes.clone(),
+            _ => self.shown.changes_since(&before.shown),
+        };
+        let begin = parts(self.begin(false, &changes.gone));
+        begin.chain(parts(changes.rows)).chain(once(END.to_owned()))
     }
 
     /// What is before the rows.
-    fn begin(&self, is_whole: bool, gone: &[&str]) -> String {
+    fn begin(&self, is_whole: bool, gone: &str) -> String {
         let mut text = self.shown.head.clone();
         let look = json!({
             "now_ms": now(),
@@ -139,10 +146,7 @@ impl Snapshot {
             "failures": self.live.failures,
             "error": self.live.error.as_ref().map(ToString::to_string),
         });
-        text += &format!(
-            r#","look":{look},"whole":{is_whole},"gone":{},"queues":["#,
-            json!(gone)
-        );
+        text += &format!(r#","look":{look},"whole":{is_whole},"gone":{gone},"queues":["#);
         text
     }
 
@@ -150,7 +154,7 @@ impl Snapshot {
     pub(super) fn queue(&self, path: &str) -> Option<Value> {
         let queue = self.overview().queue(path)?;
         let mut object = json_of(queue, &self.contenders(queue));
-        if self.is_redacted {
+        if self.showing.is_redacted {
             object["job"] = Value::Null;
         }
         Some(object)
@@ -160,8 +164,8 @@ impl Snapshot {
     ///
     /// The members of a group are shown without their data: they may be the znodes of any program.
     pub(super) fn contenders(&self, queue: &QueueStatus) -> Vec<Row> {
-        let hides_owners = self.is_redacted || queue.kind() == QueueKind::Group;
-        let mut rows = Row::with_addresses(queue, |session| self.address(session));
+        let hides_owners = self.showing.is_redacted || queue.kind() == QueueKind::Group;
+        let mut rows = Row::of(queue, &self.addresses);
         if hides_owners {
             for row in &mut rows {
                 row.contender.owner = Arc::default();
@@ -172,7 +176,8 @@ impl Snapshot {
 }
 
 impl Shown {
-    fn new(overview: &Overview, addresses: &HashMap<i64, String>, is_redacted: bool) -> Shown {
+    fn new(overview: &Overview, addresses: &Addresses, showing: &Showing) -> Shown {
+        let is_redacted = showing.is_redacted;
         let summaries = Summary::of_all(overview);
         let row = |summary: &Summary| {
             let shows_holder = !is_redacted || summary.kind == QueueKind::Group;
@@ -194,9 +199,10 @@ impl Shown {
             serde_json::to_string(&row).unwrap_or_default()
         };
         let rows = summaries.iter().map(row).collect();
-        let address = |session: SessionId| addresses.get(&session.0).cloned();
         let circles = overview.circles().iter();
-        let mut circles: Value = circles.map(|it| circle_json(it, &address)).collect();
+        let mut circles: Value = circles
+            .map(|it| circle_json(it, addresses, &showing.zkr))
+            .collect();
         if is_redacted {
             hide_owners(&mut circles);
         }
@@ -213,7 +219,39 @@ impl Shown {
             summaries,
             rows,
             all: OnceLock::new(),
+            number: 0,
+            changes: Changes::none(),
             head,
+        }
+    }
+}
+
+impl Shown {
+    fn changes_since(&self, before: &Shown) -> Changes {
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let mut old = before.summaries.iter().zip(&before.rows).peekable();
+        for (summary, row) in self.summaries.iter().zip(&self.rows) {
+            while let Some((it, _)) = old.next_if(|(it, _)| it.path < summary.path) {
+                gone.push(&*it.path);
+            }
+            let known = old.next_if(|(it, _)| it.path == summary.path);
+            if known.is_none_or(|(_, before)| before != row) {
+                changed.push(&**row);
+            }
+        }
+        gone.extend(old.map(|(it, _)| &*it.path));
+        Changes {
+            gone: json!(gone).to_string(),
+            rows: changed.join(",").into(),
+        }
+    }
+}
+
+impl Changes {
+    fn none() -> Changes {
+        Changes {
+            gone: "[]".to_owned(),
+            rows: Arc::default(),
         }
     }
 }

@@ -8,8 +8,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use zookeeper_recipes_overview::LiveOverview;
 
-use super::addresses::Addresses;
-use super::snapshot::Snapshot;
+use super::snapshot::{Showing, Snapshot};
+use crate::addresses::{AddressBook, Addresses};
 use crate::failure::Failure;
 
 /// The shortest pause between two snapshots: people read no more of them.
@@ -18,14 +18,22 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// What the last look has shown, with the addresses of the clients.
 pub(crate) async fn snapshot(
     live: &mut watch::Receiver<LiveOverview>,
-    addresses: &mut Addresses<'_>,
-    is_redacted: bool,
+    book: &mut AddressBook<'_>,
+    showing: Showing,
     before: Option<Arc<Snapshot>>,
 ) -> Result<Arc<Snapshot>, Failure> {
     let last = live.borrow_and_update().clone();
-    let addresses = addresses.of(&last.overview).await?;
+    let overview = last.overview.clone();
+    let are_complete = |known: &Addresses| {
+        let sessions = overview.sessions();
+        sessions.iter().all(|it| known.has(it.session_id.0))
+    };
+    let addresses = match overview.queues().is_empty() {
+        true => Addresses::default(),
+        false => book.refreshed(are_complete).await?,
+    };
     // It takes a while for many queues, in which others are answered.
-    let build = move || Snapshot::new(last, addresses, is_redacted, before.as_deref());
+    let build = move || Snapshot::new(last, addresses, showing, before.as_deref());
     let built = spawn_blocking(build).await;
     let built = built.map_err(|error| Failure::internal("cannot show a look", error))?;
     Ok(Arc::new(built))
@@ -34,8 +42,8 @@ pub(crate) async fn snapshot(
 /// Sends what each look has shown. Returns when the session is closed.
 pub(crate) async fn follow(
     mut live: watch::Receiver<LiveOverview>,
-    mut addresses: Addresses<'_>,
-    is_redacted: bool,
+    mut book: AddressBook<'_>,
+    showing: Showing,
     sender: watch::Sender<Arc<Snapshot>>,
 ) -> Result<(), Failure> {
     loop {
@@ -43,7 +51,7 @@ pub(crate) async fn follow(
             return Ok(());
         }
         let before = Some(Arc::clone(&sender.borrow()));
-        let next = snapshot(&mut live, &mut addresses, is_redacted, before).await?;
+        let next = snapshot(&mut live, &mut book, showing.clone(), before).await?;
         sender.send_replace(next);
         sleep(PAUSE).await;
     }

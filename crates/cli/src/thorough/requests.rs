@@ -117,9 +117,14 @@ pub(super) static REQUESTS: &[AskedRequest] = &[
     ),
     asked(
         "request-addWatch",
-        "a session may hang at it",
-        Need::Unused,
-        |path| RequestBody::AddWatch(AddWatchRequest::new(path, AddWatchMode::Persistent)),
+        "`zkr watch` and `zkr serve` read all queues at each look",
+        Need::Substituted,
+        |path| {
+            RequestBody::AddWatch(AddWatchRequest::new(
+                path,
+                AddWatchMode::PersistentRecursive,
+            ))
+        },
     ),
     asked(
         "request-unknown",

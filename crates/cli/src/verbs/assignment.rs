@@ -9,7 +9,7 @@ use zookeeper_recipes_assignment::{
 };
 use zookeeper_recipes_core::Session;
 
-use crate::connecting::{Connection, close};
+use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
@@ -81,10 +81,8 @@ struct Order {
 
 impl Assignment {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
-        let session = connection.open().await?;
-        let shown = self.in_session(&session).await;
-        close(session).await;
-        print(&shown?)?;
+        let shown = connection.within(async |session| self.in_session(session).await);
+        print(&shown.await?)?;
         Ok(Exit::Done)
     }
 

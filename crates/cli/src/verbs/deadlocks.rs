@@ -8,6 +8,7 @@ use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::look::{Look, LookArguments};
+use crate::plain_text::counted;
 use crate::queue::{circle_json, circle_lines, now};
 
 /// Show sessions that wait for each other, over all queues at a path and below it.
@@ -35,7 +36,7 @@ impl Deadlocks {
 }
 
 fn json_of(look: &Look) -> Value {
-    let circle = |it: &Circle| circle_json(it, &|session| look.address(session));
+    let circle = |it: &Circle| circle_json(it, &look.addresses, &look.zkr);
     let circles: Vec<Value> = look.overview.circles().iter().map(circle).collect();
     json!({ "circles": circles })
 }
@@ -43,7 +44,7 @@ fn json_of(look: &Look) -> Value {
 fn text_of(look: &Look) -> String {
     let now = now();
     let circle = |it: &Circle| {
-        let lines = circle_lines(it, &|session| look.address(session), now);
+        let lines = circle_lines(it, &look.addresses, &look.zkr, now);
         lines.join("\n") + "\n"
     };
     match look.overview.circles() {
@@ -55,27 +56,29 @@ fn text_of(look: &Look) -> String {
 /// What was looked at, if there is no circle.
 fn nothing(look: &Look) -> String {
     let overview = &look.overview;
-    let (path, queues) = (overview.path(), overview.queues());
+    let path = overview.path();
     let is_unknown = |kind| {
         matches!(
             kind,
             QueueKind::CuratorSemaphore | QueueKind::KazooSemaphore
         )
     };
-    let unknown = queues.iter().filter(|it| is_unknown(it.kind())).count();
+    let queues = overview.queues().iter();
+    let unknown = queues.filter(|it| is_unknown(it.kind())).count();
     let unread = overview.unread().len();
     let mut text = match overview.exists() {
         true => format!(
-            "{path}: no sessions wait for each other, in {} queues",
-            queues.len()
+            "{path}: no sessions wait for each other, in {}",
+            counted(overview.queues().len(), "queue", "queues")
         ),
         false => format!("{path}: does not exist"),
     };
     if unread > 0 {
-        text += &format!("; {unread} znodes may not be read");
+        text += &format!("; {} may not be read", counted(unread, "znode", "znodes"));
     }
     if unknown > 0 {
-        text += &format!("; who waits for {unknown} semaphores of Curator or kazoo is not known");
+        let semaphores = counted(unknown, "semaphore", "semaphores");
+        text += &format!("; who waits for {semaphores} of Curator or kazoo is not known");
     }
     text
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, NodePath, Permission, Session};
 
-use crate::connecting::{Connection, close};
+use crate::connecting::Connection;
 use crate::doctor::{Finding, examine, nearest};
 use crate::duration;
 use crate::exit::Exit;
@@ -44,15 +44,15 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         let began = std::time::Instant::now();
-        let session = connection.open().await?;
-        let took = began.elapsed();
-        let findings = examine(&session, connection, &self.path, took).await;
-        let verdicts = match self.thorough {
-            true => self.verdicts(&session, connection).await,
-            false => Ok(Vec::new()),
-        };
-        close(session).await;
-        let (findings, verdicts) = (findings?, verdicts?);
+        let examined = connection.within(async |session| {
+            let findings = examine(session, connection, &self.path, began.elapsed()).await?;
+            let verdicts = match self.thorough {
+                true => self.verdicts(session, connection).await?,
+                false => Vec::new(),
+            };
+            Ok((findings, verdicts))
+        });
+        let (findings, verdicts) = examined.await?;
         if self.json {
             let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
             let mut object = json!({ "path": self.path, "findings": findings });

@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{Error, NodePath, Refusal, Session};
 use zookeeper_recipes_overview::{ContenderState, ContenderStatus, is_contender};
 
 use super::who::look;
-use crate::connecting::{Connection, close};
+use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
@@ -43,10 +43,8 @@ pub(crate) struct Evict {
 impl Evict {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         let path = NodePath::new(&self.path)?;
-        let session = connection.open().await?;
-        let evicted = self.in_session(&session, &path).await;
-        close(session).await;
-        evicted.map(|()| Exit::Done)
+        let evicted = connection.within(async |session| self.in_session(session, &path).await);
+        evicted.await.map(|()| Exit::Done)
     }
 
     async fn in_session(&self, session: &Session, path: &NodePath) -> Result<(), Failure> {

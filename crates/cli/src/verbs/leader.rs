@@ -10,7 +10,7 @@ use zookeeper_recipes_election::{Leader as Found, LeaderElection, LeaderState};
 use zookeeper_recipes_overview::QueueKind;
 
 use super::who::look;
-use crate::connecting::{Connection, close};
+use crate::connecting::Connection;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -47,10 +47,8 @@ pub(crate) struct Leader {
 
 impl Leader {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
-        let session = connection.open().await?;
-        let shown = self.show(&session).await;
-        close(session).await;
-        shown.map(|()| Exit::Done)
+        let shown = connection.within(async |session| self.show(session).await);
+        shown.await.map(|()| Exit::Done)
     }
 
     async fn show(&self, session: &Session) -> Result<(), Failure> {

@@ -7,9 +7,10 @@ use clap::Args;
 use crate::connecting::Connection;
 use crate::duration;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::look::{Look, LookArguments};
-use crate::queue::{Row, Sort, Summary, now};
+use crate::plain_text::counted;
+use crate::queue::{Row, Sort, Summary, age, now};
 
 /// Show all locks, semaphores, elections and groups at a path and below it.
 ///
@@ -29,7 +30,7 @@ pub(crate) struct Locks {
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
 
-    /// End with code 1 if a contender that is shown has waited for longer.
+    /// End with code 1 if a contender that is shown has waited for longer, and name the worst queue.
     ///
     /// Candidates of an election do not count: they wait for as long as the leader lives.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
@@ -69,11 +70,25 @@ impl Locks {
         self.sort.order(&mut shown);
         self.look
             .print(|| look.json(&shown, now), || look.text(&shown, now))?;
-        let is_too_old = |most| shown.iter().any(|it| it.is_waited_for_longer(most, now));
-        Ok(match self.fail_if_older.is_some_and(is_too_old) {
-            true => Exit::Found,
-            false => Exit::Done,
-        })
+        let Some(most) = self.fail_if_older else {
+            return Ok(Exit::Done);
+        };
+        shown.retain(|it| it.is_waited_for_longer(most, now));
+        let oldest = shown.iter().min_by_key(|it| it.troubling_wait());
+        let Some((oldest, since)) = oldest.and_then(|it| Some((it, it.troubling_wait()?))) else {
+            return Ok(Exit::Done);
+        };
+        let mut text = format!(
+            "{}: a contender has waited for {}",
+            oldest.path,
+            age(since, now)
+        );
+        if shown.len() > 1 {
+            let others = counted(shown.len() - 1, "other queue", "other queues");
+            text += &format!("; {others} have waits that are too long");
+        }
+        say(&text);
+        Ok(Exit::Found)
     }
 }
 

@@ -1,6 +1,5 @@
 //! `zkr once`: a command that at most one process of a fleet runs in each time slot.
 
-use std::io::{Write, stderr};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -12,8 +11,7 @@ use zookeeper_recipes_lock::{
 use crate::connecting::Connection;
 use crate::duration;
 use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::plain_text::plain;
+use crate::failure::{Failure, say};
 use crate::queue::slot_text;
 use crate::run::{TaskArguments, UnderHold, WaitArguments};
 
@@ -98,9 +96,7 @@ impl Once {
     async fn taken(&self, job: &OncePerSlot, run: SlotRecord) -> Exit {
         if self.wait.is_verbose() {
             let text = slot_text(&run, holds(job, &run).await);
-            let line = plain(&format!("zkr: {}: {text}\n", job.path()));
-            // No output is left for a report of an error.
-            let _ = stderr().write_all(line.as_bytes());
+            say(&format!("{}: {text}", job.path()));
         }
         match self.if_unfinished_exit {
             Some(code) if run.state != SlotState::Done => Exit::Code(code),

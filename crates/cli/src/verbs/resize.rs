@@ -4,7 +4,7 @@ use clap::Args;
 use zookeeper_recipes_core::{NodePath, Session};
 use zookeeper_recipes_semaphore::Semaphore;
 
-use crate::connecting::{Connection, close};
+use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
@@ -26,10 +26,8 @@ pub(crate) struct Resize {
 impl Resize {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         let path = NodePath::new(&self.path)?;
-        let session = connection.open().await?;
-        let resized = self.in_session(&session, &path).await;
-        close(session).await;
-        let before = resized?;
+        let resized = connection.within(async |session| self.in_session(session, &path).await);
+        let before = resized.await?;
         print(&format!(
             "{path} has {} permits, and had {before}\n",
             self.permits

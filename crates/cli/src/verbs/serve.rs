@@ -11,12 +11,13 @@ use zookeeper_recipes_core::Session;
 use zookeeper_recipes_http::{Admission, guarded, serve};
 use zookeeper_recipes_overview::Overview;
 
-use crate::connecting::{Connection, close};
+use crate::addresses::AddressBook;
+use crate::connecting::Connection;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::serve::{Addresses, Served, Token, follow, router, snapshot};
+use crate::serve::{Served, Showing, Token, follow, router, snapshot};
 use crate::signals::ended_by_signal;
 
 /// A look is not recent if it is older than this, and than three intervals.
@@ -82,10 +83,9 @@ impl Serve {
         }
         let token = self.token_file.as_deref().map(Token::read).transpose()?;
         let listener = self.listener().await?;
-        let session = connection.open().await?;
-        let served = self.serve(&session, connection, listener, token).await;
-        close(session).await;
-        served
+        let serve =
+            async |session: &Session| self.serve(session, connection, listener, token).await;
+        connection.within(serve).await
     }
 
     async fn listener(&self) -> Result<TcpListener, Failure> {
@@ -110,8 +110,13 @@ impl Serve {
         let address = listener.local_addr();
         let address = address.map_err(|error| Failure::internal("cannot listen", error))?;
         let mut live = Overview::watch(session, &self.prefix, self.interval).await?;
-        let mut addresses = Addresses::new(session, connection);
-        let first = snapshot(&mut live, &mut addresses, self.redact, None).await?;
+        let mut book = AddressBook::new(session, connection);
+        let showing = Showing {
+            is_redacted: self.redact,
+            // Who reads the page has other files.
+            zkr: connection.command(false).into(),
+        };
+        let first = snapshot(&mut live, &mut book, showing.clone(), None).await?;
         let (sender, snapshots) = watch::channel(first);
         let (ends, ending) = watch::channel(false);
         let oldest = OLDEST.max(self.interval * 3);
@@ -129,7 +134,7 @@ impl Serve {
         tokio::select! {
             biased;
             () = serve(listener, router, end) => Ok(Exit::Done),
-            followed = follow(live, addresses, self.redact, sender) => {
+            followed = follow(live, book, showing, sender) => {
                 followed?;
                 let problem = "the session is closed, so nothing is looked at any more";
                 Err(Failure::new(Exit::Unavailable, problem))

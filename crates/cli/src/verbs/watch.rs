@@ -1,16 +1,17 @@
 //! `zkr watch`: who holds and who waits, live.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::Args;
 use crossterm::event::{Event, EventStream};
 use futures_util::stream::StreamExt;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use zookeeper_recipes_core::Session;
 
-use crate::connecting::{Connection, close};
+use crate::addresses::{AddressBook, Addresses, PAUSE};
+use crate::connecting::Connection;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,7 +20,7 @@ use crate::plain_text::json_text;
 use crate::queue::now;
 use crate::screen::Screen;
 use crate::signals::{Continued, ended_by_signal};
-use crate::watch::{Action, App, Seen, Source, Status, follow_addresses};
+use crate::watch::{Action, App, Seen, Source, Status};
 
 /// The ages on the screen are drawn again this often. That sends nothing.
 const AGES: Duration = Duration::from_secs(1);
@@ -60,7 +61,9 @@ struct Channels {
     rows: watch::Sender<usize>,
     sessions: watch::Sender<HashSet<i64>>,
     seen: watch::Receiver<Option<Seen>>,
-    addresses: watch::Receiver<HashMap<i64, String>>,
+    addresses: watch::Receiver<Addresses>,
+    /// How a shell runs `zkr` for the same servers.
+    zkr: String,
     /// True if something was read that the screen does not show.
     has_news: bool,
 }
@@ -71,10 +74,8 @@ impl Watch {
             true => None,
             false => Some(Screen::new()?),
         };
-        let session = connection.open().await?;
-        let watched = self.watch(connection, &session, screen).await;
-        close(session).await;
-        watched
+        let watch = async |session: &Session| self.watch(connection, session, screen).await;
+        connection.within(watch).await
     }
 
     async fn watch(
@@ -85,7 +86,7 @@ impl Watch {
     ) -> Result<Exit, Failure> {
         let source = Source::at(session, &self.path, self.interval).await?;
         let (send_seen, seen) = watch::channel(None);
-        let (send_addresses, addresses) = watch::channel(HashMap::new());
+        let (send_addresses, addresses) = watch::channel(Addresses::default());
         let rows = screen.as_ref().map_or(usize::MAX, Screen::height);
         let (rows, rows_wanted) = watch::channel(rows);
         let (sessions, sessions_wanted) = watch::channel(HashSet::new());
@@ -94,8 +95,10 @@ impl Watch {
             sessions,
             seen,
             addresses,
+            zkr: connection.command(true),
             has_news: false,
         };
+        let book = AddressBook::new(session, connection);
         let shown = async {
             match screen {
                 None => self.follow(channels.seen).await,
@@ -108,9 +111,7 @@ impl Watch {
             followed = source.follow(session, rows_wanted, &send_seen) => {
                 followed.map(|()| Exit::Done)
             }
-            followed = follow_addresses(session, connection, sessions_wanted, &send_addresses) => {
-                followed.map(|()| Exit::Done)
-            }
+            Err(failure) = follow_addresses(book, sessions_wanted, &send_addresses) => Err(failure),
         }
     }
 
@@ -148,7 +149,7 @@ impl Watch {
         let Some(first) = channels.first().await else {
             return Ok(Exit::Done);
         };
-        let mut app = App::new(&self.path, first.content);
+        let mut app = App::new(&self.path, first.content, &channels.zkr);
         screen.enter()?;
         let mut keys = EventStream::new();
         let mut connected_at = Instant::now();
@@ -187,6 +188,30 @@ impl Watch {
                     () = sleep_until(drawn + AGES) => break,
                 }
             }
+        }
+    }
+}
+
+/// Keeps the addresses of the sessions that the caller wants up to date.
+async fn follow_addresses(
+    mut book: AddressBook<'_>,
+    mut sessions: watch::Receiver<HashSet<i64>>,
+    addresses: &watch::Sender<Addresses>,
+) -> Result<(), Failure> {
+    loop {
+        let wanted = sessions.borrow_and_update().clone();
+        if !wanted.is_empty() {
+            let are_complete = |known: &Addresses| wanted.iter().all(|it| known.has(*it));
+            let known = book.refreshed(are_complete).await?;
+            addresses.send_if_modified(|sent| {
+                let is_new = *sent != known;
+                *sent = known;
+                is_new
+            });
+        }
+        tokio::select! {
+            changed = sessions.changed() => if changed.is_err() { return Ok(()) },
+            () = sleep(PAUSE) => {}
         }
     }
 }
@@ -235,12 +260,9 @@ impl Channels {
             before != *rows
         });
         let sessions = app.sessions();
-        self.sessions.send_if_modified(|asked| {
-            let is_new = !sessions.is_subset(asked);
-            if is_new {
-                *asked = sessions;
-            }
-            is_new
+        self.sessions.send_if_modified(|wanted| {
+            let before = std::mem::replace(wanted, sessions);
+            before != *wanted
         });
     }
 }

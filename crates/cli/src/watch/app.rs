@@ -1,6 +1,6 @@
 //! The views of `zkr watch`, one above the other.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind};
@@ -16,6 +16,7 @@ use super::queues_view::{QueuesView, cursor_at};
 use super::style::{bad, dim};
 use super::text_view::TextView;
 use super::view::{Action, Content, Data, is_control};
+use crate::addresses::Addresses;
 use crate::queue::age_of;
 use crate::verbs::assignment;
 
@@ -67,11 +68,13 @@ enum View {
 }
 
 impl App {
-    pub(crate) fn new(path: &str, content: Content) -> App {
+    /// `zkr` is how a shell runs it for the same servers.
+    pub(crate) fn new(path: &str, content: Content, zkr: &str) -> App {
         let data = Data {
             path: path.to_owned(),
             content,
-            addresses: HashMap::new(),
+            addresses: Addresses::default(),
+            zkr: zkr.to_owned(),
         };
         let view = match &data.content {
             Content::Queues(_) => View::Queues(QueuesView::new(&data)),
@@ -85,7 +88,7 @@ impl App {
     }
 
     /// Shows what was read, and these addresses of the sessions' clients.
-    pub(crate) fn update(&mut self, content: Content, addresses: HashMap<i64, String>) {
+    pub(crate) fn update(&mut self, content: Content, addresses: Addresses) {
         if self.data.content.is_same(&content) && self.data.addresses == addresses {
             return;
         }

@@ -1,6 +1,7 @@
 //! The circles of an overview, as lines.
 
 use super::view::Data;
+use crate::plain_text::counted;
 use crate::queue::circle_lines;
 
 /// The possible deadlocks, at this time in milliseconds since 1970.
@@ -10,22 +11,21 @@ pub(super) fn lines(data: &Data, now: i64) -> Vec<String> {
     };
     let circles = overview.circles();
     let mut lines = vec![format!(
-        "{}: {} in {} queues",
+        "{}: {} in {}",
         overview.path(),
-        counted(circles.len()),
-        overview.queues().len()
+        possible_deadlocks(circles.len()),
+        counted(overview.queues().len(), "queue", "queues")
     )];
     for circle in circles {
         lines.push(String::new());
-        lines.extend(circle_lines(circle, &|session| data.address(session), now));
+        lines.extend(circle_lines(circle, &data.addresses, &data.zkr, now));
     }
     lines
 }
 
-pub(super) fn counted(circles: usize) -> String {
+pub(super) fn possible_deadlocks(circles: usize) -> String {
     match circles {
         0 => "no possible deadlock".to_owned(),
-        1 => "1 possible deadlock".to_owned(),
-        _ => format!("{circles} possible deadlocks"),
+        _ => counted(circles, "possible deadlock", "possible deadlocks"),
     }
 }

@@ -1,6 +1,5 @@
 //! What keeps the content of `zkr watch` up to date.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +12,7 @@ use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 use zookeeper_recipes_overview::{LiveOverview, Overview, QueueStatus};
 
 use super::view::Content;
-use crate::connecting::Connection;
 use crate::failure::Failure;
-use crate::four_letter::Servers;
 
 /// The pause after a look that no server answered.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -151,23 +148,6 @@ fn passing(error: Error) -> Result<String, Failure> {
         Error::Refused { .. } | Error::NoSession { .. } => Err(error.into()),
         error => Ok(error.to_string()),
     }
-}
-
-/// Asks the servers for the addresses of their clients, each time the caller wants those of other
-/// sessions.
-pub(crate) async fn follow_addresses(
-    session: &Session,
-    connection: &Connection,
-    mut sessions: watch::Receiver<HashSet<i64>>,
-    addresses: &watch::Sender<HashMap<i64, String>>,
-) -> Result<(), Failure> {
-    while sessions.changed().await.is_ok() {
-        sessions.borrow_and_update();
-        let servers = Servers::of(session, connection).await?;
-        addresses.send_replace(servers.addresses().await);
-        sleep(PAUSE).await;
-    }
-    Ok(())
 }
 
 /// Reads the queue, and returns what resolves when it changes.

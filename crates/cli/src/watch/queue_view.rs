@@ -6,7 +6,7 @@ use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
-use zookeeper_recipes_overview::{Mark, QueueStatus};
+use zookeeper_recipes_overview::QueueStatus;
 
 use super::grid::{Column, Grid, Shape, draw_line};
 use super::style::{bold, colored};
@@ -33,7 +33,6 @@ const fn column(name: &'static str, shape: Shape, rank: usize) -> Column {
 pub(super) struct QueueView {
     pub(super) path: String,
     picture: Option<Picture>,
-    marks: Vec<Mark>,
     grid: Grid,
     /// The contenders that are shown.
     scroll: Scroll,
@@ -44,7 +43,6 @@ impl QueueView {
         let mut view = QueueView {
             path,
             picture: None,
-            marks: Vec::new(),
             grid: Grid::default(),
             scroll: Scroll::default(),
         };
@@ -56,11 +54,7 @@ impl QueueView {
     pub(super) fn update(&mut self, data: &Data) {
         let queue = data.queue(&self.path);
         self.scroll.all = queue.map_or(0, QueueStatus::len);
-        self.marks = queue.map_or(Vec::new(), QueueStatus::marks);
-        self.picture = queue.map(|queue| {
-            let rows = Row::with_addresses(queue, |session| data.address(session));
-            Picture::new(&self.path, queue, rows)
-        });
+        self.picture = queue.map(|it| Picture::new(it, &data.addresses, usize::MAX, &data.zkr));
     }
 
     /// How many of the first contenders this view needs.
@@ -86,7 +80,8 @@ impl QueueView {
             let text = format!("{}: no contender is here any more", self.path);
             return draw_line(buffer, area, &text, bold());
         };
-        let notes = self.notes(picture, usize::from(area.width));
+        let width = usize::from(area.width);
+        let notes: Vec<String> = picture.notes().flat_map(|it| wrap(&it, width)).collect();
         let height = u16::try_from(notes.len()).unwrap_or(u16::MAX);
         let [headline, rows, below] = Layout::vertical([
             Constraint::Length(1),
@@ -116,13 +111,6 @@ impl QueueView {
             true => format!("{} ({}-{last})", picture.headline, top + 1),
             false => picture.headline.clone(),
         }
-    }
-
-    fn notes(&self, picture: &Picture, width: usize) -> Vec<String> {
-        let marks = self.marks.iter().map(Mark::to_string).collect::<Vec<_>>();
-        let marks = (!marks.is_empty()).then(|| format!("marks: {}", marks.join(", ")));
-        let notes = marks.into_iter().chain(picture.notes());
-        notes.flat_map(|note| wrap(&note, width)).collect()
     }
 }
 

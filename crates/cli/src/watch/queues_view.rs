@@ -6,12 +6,13 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use zookeeper_recipes_overview::{Overview, QueueStatus};
 
-use super::circles::counted;
+use super::circles::possible_deadlocks;
 use super::grid::{Column, Grid, Shape, draw_line};
 use super::prompt::Prompt;
 use super::style::{bold, colored};
 use super::view::{Action, Data, step};
 use crate::look::notes;
+use crate::plain_text::counted;
 use crate::queue::{COLUMNS as NAMES, Sort, Summary, Trouble};
 
 /// The columns of [`Summary::cells`].
@@ -262,9 +263,10 @@ fn headline(overview: &Overview, queues: &[Summary]) -> String {
     }
     let waited_for = queues.iter().filter(|queue| queue.is_waited_for()).count();
     let circles = overview.circles().len();
-    let mut text = format!("{path}: {} queues, {waited_for} with waiters", queues.len());
+    let number = counted(queues.len(), "queue", "queues");
+    let mut text = format!("{path}: {number}, {waited_for} with waiters");
     if circles > 0 {
-        text += &format!(", {}", counted(circles));
+        text += &format!(", {}", possible_deadlocks(circles));
     }
     text
 }
@@ -273,7 +275,7 @@ fn headline(overview: &Overview, queues: &[Summary]) -> String {
 fn text(summary: &Summary, queue: &QueueStatus, data: &Data) -> String {
     let mut text = summary.words();
     for contender in queue.contenders() {
-        let address = data.address(contender.session_id).unwrap_or_default();
+        let address = data.addresses.of(contender.session_id).unwrap_or_default();
         text += &format!(" {} {} {address}", contender.owner, contender.session_id);
     }
     text.to_lowercase()

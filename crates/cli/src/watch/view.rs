@@ -1,14 +1,13 @@
 //! What all views share: the data that they show, the keys, and what a key may ask for.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::Value;
 use zookeeper_recipes_assignment::AssignmentStatus;
-use zookeeper_recipes_core::SessionId;
 use zookeeper_recipes_overview::{Overview, QueueStatus};
 
+use crate::addresses::Addresses;
 use crate::look::overview_json;
 use crate::queue::{Row, Summary, json_of};
 use crate::verbs::assignment;
@@ -39,7 +38,7 @@ impl Content {
                 let queues = Summary::of_all(overview);
                 overview_json(overview, queues.iter().map(|it| it.json(now)).collect())
             }
-            Content::Queue(queue) => json_of(queue, &Row::of(queue)),
+            Content::Queue(queue) => json_of(queue, &Row::of(queue, &Addresses::default())),
             Content::Assignment(status) => assignment::json_of(status),
         }
     }
@@ -51,7 +50,9 @@ pub(super) struct Data {
     pub(super) path: String,
     pub(super) content: Content,
     /// The addresses of the sessions' clients, as far as they are known.
-    pub(super) addresses: HashMap<i64, String>,
+    pub(super) addresses: Addresses,
+    /// How a shell runs `zkr` for the same servers.
+    pub(super) zkr: String,
 }
 
 /// What a key asks for.
@@ -83,10 +84,6 @@ impl Data {
             Content::Queues(overview) => Some(overview.as_ref()),
             _ => None,
         }
-    }
-
-    pub(super) fn address(&self, session: SessionId) -> Option<String> {
-        self.addresses.get(&session.0).cloned()
     }
 }
 

@@ -13,11 +13,9 @@ use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::Operation;
 
 use crate::support::{
-    CURATOR, Printed, SHORT_SESSION, Stage, contains, ended, line_in, queue_as, run, runs, start_in,
+    CURATOR, KAZOO, Printed, SHORT_SESSION, Stage, contains, ended, line_in, queue_as, run, runs,
+    start_in,
 };
-
-/// The unique part of a contender's name, in kazoo's form.
-const KAZOO: &str = "0123456789abcdef0123456789abcdef";
 
 /// The columns of the rows of a table: state, kind and owner.
 fn rows(table: &str) -> Vec<String> {
@@ -49,7 +47,7 @@ async fn a_thousand_contenders_are_one_list_and_one_screen() {
     let lines: Vec<&str> = who.stdout.lines().collect();
     assert_eq!(lines[0], "/lock: exclusive lock, 1 holds, 999 wait");
     assert!(
-        lines.len() < 24 && lines.iter().all(|line| line.len() < 100),
+        lines.len() < 25 && lines.iter().all(|line| line.len() < 100),
         "{}",
         who.stdout
     );
@@ -61,7 +59,7 @@ async fn a_thousand_contenders_are_one_list_and_one_screen() {
     assert_eq!(counters.of(Operation::GetChildren).requests, 1);
     assert_eq!(counters.of(Operation::MultiRead).requests, 1);
     let all = stage.run("who /lock --all").await;
-    assert_eq!(all.stdout.lines().count(), 1002);
+    assert_eq!(all.stdout.lines().count(), 1003);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -364,7 +362,6 @@ async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
     root.shows(["may create and delete in /;"]);
 }
 
-/// A server closes one connection too many of an address before it reads a byte.
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_says_so_if_no_server_reports_the_znodes_of_sessions() {
     let words = "srvr,stat,cons,conf,mntr,ruok,isro,wchs,wchp";
@@ -376,6 +373,7 @@ async fn doctor_says_so_if_no_server_reports_the_znodes_of_sessions() {
     doctor.shows([note, "4lw.commands.whitelist"]);
 }
 
+/// A server closes one connection too many of an address before it reads a byte.
 #[tokio::test(flavor = "multi_thread")]
 async fn limit_of_the_connections_of_an_address_is_named_before_and_after_it_is_reached() {
     let options = ServerOptions::new().configuration("maxClientCnxns", "5");
@@ -449,7 +447,8 @@ async fn persistent_contender_is_named_with_the_way_to_remove_it() {
         create(&client, path).await;
         create(&client, &format!("{path}/{left}")).await;
         let who = stage.run(&format!("who {path}")).await;
-        let advice = format!("run: zkr evict {quoted} {left}\n");
+        let zkr = format!("zkr --connect {}", stage.connect);
+        let advice = format!("run: {zkr} evict {quoted} {left}\n");
         who.shows(["is persistent", &advice]);
     }
 }

@@ -2,7 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{CURATOR, Ended, Stage, clients, queue, queue_as};
+use zookeeper_client::{Acls, CreateMode};
+use zookeeper_recipes_suite::{in_time, server_with};
+use zookeeper_recipes_testkit::ServerOptions;
+
+use crate::support::{
+    CURATOR, Ended, KAZOO, Stage, clients, contains, queue, queue_as, run, start,
+};
 
 fn paths(locks: &Ended) -> Vec<String> {
     let object = locks.json();
@@ -65,13 +71,17 @@ async fn wait_that_is_too_long_is_a_code_for_checks_but_not_that_of_a_candidate(
         queue(client, "/lock", "owner").await;
         queue_as(client, "/leader", &format!("{CURATOR}latch-"), "candidate").await;
     }
-    for (arguments, code) in [
-        ("locks --fail-if-older 10m", 0),
-        ("locks --fail-if-older 0s", 1),
-        ("locks /leader --fail-if-older 0s", 0),
-        ("locks --fail-if-older 0s --owner nobody", 0),
+    let too_old = "zkr: /lock: a contender has waited for ";
+    for (arguments, code, why) in [
+        ("locks --fail-if-older 10m", 0, ""),
+        ("locks --fail-if-older 0s", 1, too_old),
+        ("locks /leader --fail-if-older 0s", 0, ""),
+        ("locks --fail-if-older 0s --owner nobody", 0, ""),
     ] {
-        stage.run(arguments).await.coded(code);
+        let ended = stage.run(arguments).await;
+        ended.coded(code);
+        let is_said = ended.stderr.starts_with(why) && ended.stderr.is_empty() == why.is_empty();
+        assert!(is_said, "{arguments}: {ended:?}");
     }
     let [waits, holds] = ["oldest_wait_ms", "held_ms"];
     let object = stage.run("locks /lock --json").await.json();
@@ -87,6 +97,8 @@ async fn deadlock_is_shown_with_the_command_that_breaks_it() {
     let none = stage.run("deadlocks").await;
     none.printed("/: no sessions wait for each other, in 0 queues\n");
     queue(&one, "/a", "billing@host-1:7").await;
+    let none = stage.run("deadlocks").await;
+    none.printed("/: no sessions wait for each other, in 1 queue\n");
     queue(&other, "/b b", "report@host-2:8").await;
     queue(&one, "/b b", "billing@host-1:7").await;
     let none = stage.run("deadlocks").await;
@@ -100,11 +112,12 @@ async fn deadlock_is_shown_with_the_command_that_breaks_it() {
         });
     found.begins("2 sessions wait for each other, for ");
     found.shows([&*billing, &report, "to lock at /a, behind billing@"]);
-    let warning = "warning: sessions wait for each other: `zkr deadlocks /` shows them";
-    stage
-        .run(&["locks"])
-        .await
-        .shows([warning, "possible deadlock"]);
+    let locks = stage.run(&["locks"]).await;
+    locks.shows(["possible deadlock"]);
+    assert!(!locks.stdout.contains("warning"), "{locks:?}");
+    let zkr = format!("zkr --connect {}", stage.connect);
+    let warning = format!("zkr: warning: sessions wait for each other: `{zkr} deadlocks /` shows");
+    contains(&locks.stderr, [&*warning]);
     let object = stage.run("deadlocks --json").await;
     object.coded(1);
     let object = object.json();
@@ -114,12 +127,14 @@ async fn deadlock_is_shown_with_the_command_that_breaks_it() {
     let command = object["circles"][0]["way_out"].as_str().expect("a command");
     found.shows([command]);
     // The session that waits for the shortest time gives up what it holds.
-    let token = command.strip_prefix("zkr evict '/b b' --if-holder ");
-    let token = token.unwrap_or_else(|| panic!("{command}"));
-    let evict = stage
-        .run(&["evict", "/b b", "--yes", "--if-holder", token])
-        .await;
-    evict.coded(0);
+    let expected = format!("{zkr} evict '/b b' --if-holder ");
+    assert!(command.starts_with(&expected), "{command}");
+    // As a shell takes it, which has other variables.
+    let pasted = command.replacen("zkr", env!("CARGO_BIN_EXE_zkr"), 1) + " --yes";
+    let mut shell = tokio::process::Command::new("sh");
+    let shell = shell.args(["-c", &pasted]).env_remove("ZOOKEEPER_CONNECT");
+    let evicted = in_time("it ends", shell.status()).await;
+    assert!(evicted.is_ok_and(|it| it.success()), "{pasted}");
     stage.run("deadlocks").await.coded(0);
 }
 
@@ -142,4 +157,73 @@ async fn who_above_queues_lists_them() {
     empty.shows(["nobody holds and nobody waits", "a is not a contender"]);
     let beside = stage.run("who /locks/a").await;
     beside.begins("/locks/a: exclusive lock, 1 holds, nobody waits\n");
+}
+
+/// kazoo's waiters have a lock at a path of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_of_a_semaphore_of_kazoo_shows_its_leases_and_its_waiters() {
+    let stage = Stage::new();
+    let [one, other] = clients(&stage, &["/exports-__lock__", "/members"]).await;
+    let plain = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    let kept = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let created = one.create("/exports", b"1", &kept).await;
+    created.expect("it is new");
+    for path in [format!("/exports/{KAZOO}"), "/members/node-7".to_owned()] {
+        one.create(&path, b"billing", &plain)
+            .await
+            .expect("it is new");
+    }
+    for owner in ["next", "later"] {
+        queue_as(
+            &other,
+            "/exports-__lock__",
+            &format!("{KAZOO}__lock__"),
+            owner,
+        )
+        .await;
+    }
+    let who = stage.run("who /exports").await;
+    who.begins("/exports: leases of a kazoo semaphore, 1 holds\n");
+    let waiters = "the first one there is the next to get a lease:\n/exports-__lock__: exclusive lock, \
+                   1 holds, 1 waits\n";
+    who.shows(["billing", "ADDRESS", waiters, "later"]);
+    let object = stage.run("who /exports --json").await.json();
+    assert_eq!(object["contenders"][0]["owner"], "billing");
+    assert_eq!(object["waiters"]["contenders"][1]["owner"], "later");
+    let members = stage.run("who /members").await;
+    members.begins("/members: group, 1 holds, nobody waits\n");
+    members.shows(["holds  name  node-7"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kazoo_beside_other_clients_is_marked_by_each_view() {
+    let stage = Stage::new();
+    let [one, _] = clients(&stage, &["/lock"]).await;
+    queue_as(&one, "/lock", &format!("{KAZOO}__lock__"), "kazoo").await;
+    queue(&one, "/lock", "curator").await;
+    let mark = "kazoo may not see the others";
+    stage.run(&["locks"]).await.shows([mark]);
+    let locks = stage.run("locks --json").await.json();
+    assert_eq!(locks["queues"][0]["marks"][0], mark);
+    stage
+        .run("who /lock")
+        .await
+        .shows(["warning: a lock of kazoo sees the contenders of other"]);
+    let who = stage.run("who /lock --json").await.json();
+    assert_eq!(who["marks"][0], mark);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_why_no_addresses_are_shown() {
+    let options = ServerOptions::new()
+        .configuration("4lw.commands.whitelist", "srvr,stat,conf,mntr,ruok,isro");
+    let server = server_with(options).await;
+    let connect = server.connect_string();
+    let _holder = start(&connect, "lock /lock -- sleep 60");
+    let mut shown = run(&connect, "who /lock").await;
+    while !shown.stdout.contains("1 holds") {
+        shown = run(&connect, "who /lock").await;
+    }
+    let note = "note: ADDRESS is missing, because no server allows the word cons";
+    shown.shows([note, "4lw.commands.whitelist"]);
 }

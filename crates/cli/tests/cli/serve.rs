@@ -122,10 +122,8 @@ async fn queues_contenders_and_sessions_are_shown_with_circles_and_their_way_out
     );
     let circle = &overview["circles"][0];
     let way_out = circle["way_out"].as_str().expect("a command");
-    assert!(
-        way_out.starts_with("zkr evict '/b b' --if-holder "),
-        "{way_out}"
-    );
+    let expected = format!("zkr --connect {} evict '/b b' --if-holder ", stage.connect);
+    assert!(way_out.starts_with(&expected), "{way_out}");
 
     let contenders = server.json("/api/queue?path=%2Fb+b").await;
     assert_eq!(contenders["contenders"][1]["waits_for"], json!([1]));
@@ -167,6 +165,25 @@ const REQUESTS: &[(&str, u16)] = &[
     ("GET http://evil.example/ HTTP/1.1; HOST", 403),
     (
         "GET /metrics HTTP/1.1; HOST; BEARER; Origin: http://evil.example",
+        403,
+    ),
+    // For whom a browser asks. A person may follow a link.
+    ("DATA; HOST; BEARER; Sec-Fetch-Site: same-origin", 200),
+    ("DATA; HOST; BEARER; Sec-Fetch-Site: none", 200),
+    ("DATA; HOST; BEARER; Sec-Fetch-Site: cross-site", 403),
+    ("DATA; HOST; BEARER; Sec-Fetch-Site: same-site", 403),
+    (
+        "GET /events HTTP/1.1; HOST; BEARER; Sec-Fetch-Site: cross-site",
+        403,
+    ),
+    (
+        "GET / HTTP/1.1; HOST; Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; \
+         Sec-Fetch-Dest: document",
+        200,
+    ),
+    (
+        "GET / HTTP/1.1; HOST; Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; \
+         Sec-Fetch-Dest: iframe",
         403,
     ),
     // The token.

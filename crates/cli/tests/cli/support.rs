@@ -297,6 +297,9 @@ impl Stage {
 /// The unique part of a contender's name, in Curator's form.
 pub(crate) const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
 
+/// The same in kazoo's form.
+pub(crate) const KAZOO: &str = "0123456789abcdef0123456789abcdef";
+
 /// Adds a contender for a lock as Curator does.
 pub(crate) async fn queue(client: &Client, directory: &str, owner: &str) {
     queue_as(client, directory, &format!("{CURATOR}lock-"), owner).await;

@@ -85,12 +85,12 @@ async fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
     let (mut terminal, shell) = Terminal::start(&shell, &stage.connect);
     terminal.shows("$ ").await;
     terminal.types("\"$ZKR\" watch /locks; stty -a | grep -o ' icanon'\n");
-    terminal.draws("/locks: 1 queues").await;
+    terminal.draws("/locks: 1 queue").await;
     terminal.types("\x1a");
     terminal.draws("Stopped").await;
     terminal.draws(" icanon").await;
     terminal.types("fg\n");
-    terminal.draws("/locks: 1 queues").await;
+    terminal.draws("/locks: 1 queue").await;
     terminal.types("q");
     terminal.draws("Stopped").await;
     terminal.types("exit\n");
@@ -105,7 +105,7 @@ async fn signal_that_ends_it_restores_the_terminal() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let script = format!("echo $$ > {file}; exec \"$ZKR\" watch /locks");
         let (mut terminal, watch) = Terminal::start(&["sh", "-c", &script], &stage.connect);
-        terminal.draws("/locks: 1 queues").await;
+        terminal.draws("/locks: 1 queue").await;
         let id = line_in(&file).await.trim().parse().expect("a number");
         kill_process(Pid::from_raw(id).expect("an id"), signal).expect("it can be sent");
         ended(watch).await.coded(code);

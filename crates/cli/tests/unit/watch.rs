@@ -157,7 +157,7 @@ async fn worst_queue_is_first_enter_opens_it_and_esc_goes_back() {
     stage.queues(&client, &[("/a", 1), ("/left", 1)]).await;
     stage.create(&format!("/left/{GO}0000000007"), "left@behind:1");
     let _sessions = stage.deadlock().await;
-    let mut app = App::new("/", stage.look().await);
+    let mut app = App::new("/", stage.look().await, "zkr");
     shows(
         &mut app,
         ["/: 4 queues, 3 with waiters, 1 possible deadlock"],
@@ -192,7 +192,7 @@ async fn deadlocks_are_shown_with_their_way_out_and_addresses() {
     let stage = Stage::new().await;
     let _sessions = stage.deadlock().await;
     let content = stage.look().await;
-    let mut app = App::new("/", content.clone());
+    let mut app = App::new("/", content.clone(), "zkr");
     assert!(app.sessions().is_empty(), "no address is on the screen");
     types(&mut app, "d");
     let sessions = app.sessions();
@@ -220,7 +220,7 @@ async fn filter_is_edited_kept_and_given_up() {
     stage
         .queues(&client, &[("/a", 2), ("/b", 1), ("/c", 1)])
         .await;
-    let mut app = App::new("/", stage.look().await);
+    let mut app = App::new("/", stage.look().await, "zkr");
     types(&mut app, "/OWNER-1");
     assert_eq!(paths(&mut app), ["/a"], "a waiter has this owner");
     shows(&mut app, ["1 match the filter", "/OWNER-1"]);
@@ -265,7 +265,7 @@ async fn selected_queue_stays_selected_while_others_come_and_go() {
     let stage = Stage::new().await;
     let client = stage.client("client").await;
     stage.queues(&client, &[("/b", 1), ("/c", 1)]).await;
-    let mut app = App::new("/", stage.look().await);
+    let mut app = App::new("/", stage.look().await, "zkr");
     types(&mut app, "j");
     stage.queues(&client, &[("/a", 1)]).await;
     app.update(stage.look().await, HashMap::new());
@@ -296,12 +296,12 @@ async fn screen_of_any_size_is_drawn_and_a_narrow_one_keeps_what_counts() {
             .map(|width| [1, 2, 3, 4, 6, 11].map(|height| (width, height)))
             .concat()
         {
-            let mut app = App::new("/", content.clone());
+            let mut app = App::new("/", content.clone(), "zkr");
             types(&mut app, keys);
             assert_eq!(drawn(&mut app, size, &status()).len(), usize::from(size.1));
         }
     }
-    let mut app = App::new("/", content);
+    let mut app = App::new("/", content, "zkr");
     let narrow = screen(&mut app, (20, 10));
     for part in ["/dead-a", "…f-a-report", "WAITING", "        2"] {
         assert!(narrow.contains(part), "{part}:\n{narrow}");
@@ -330,7 +330,7 @@ async fn hostile_owner_stays_in_its_cell() {
         queue(&client, "/lock", owner).await;
     }
     for keys in ["", "\n"] {
-        let mut app = App::new("/", stage.look().await);
+        let mut app = App::new("/", stage.look().await, "zkr");
         types(&mut app, keys);
         let lines = drawn(&mut app, WIDE, &status());
         let text = lines.concat();
@@ -342,7 +342,7 @@ async fn hostile_owner_stays_in_its_cell() {
             .collect();
         assert!(obeyed.is_empty(), "{obeyed:?}");
     }
-    let mut app = App::new("/lock", stage.look_at("/lock", 99).await);
+    let mut app = App::new("/lock", stage.look_at("/lock", 99).await, "zkr");
     let mut terminal = Terminal::new(TestBackend::new(110, 12)).expect("it has no device");
     let drawn = terminal
         .draw(|frame| app.draw(frame, &status()))
@@ -363,7 +363,7 @@ async fn last_of_many_is_reached_and_only_the_rows_on_the_screen_are_read() {
     let stage = Stage::new().await;
     let client = stage.client("client").await;
     stage.queues(&client, &[("/lock", 100)]).await;
-    let mut app = App::new("/lock", stage.look_at("/lock", 20).await);
+    let mut app = App::new("/lock", stage.look_at("/lock", 20).await, "zkr");
     shows(
         &mut app,
         ["1 holds, 99 wait (1-12)", "owner-0@", "owner-11@"],
@@ -380,7 +380,7 @@ async fn last_of_many_is_reached_and_only_the_rows_on_the_screen_are_read() {
         stage.create(&format!("/q{place:02}"), "");
         stage.create(&format!("/q{place:02}/{GO}0000000000"), "left@behind:1");
     }
-    let mut app = App::new("/", stage.look().await);
+    let mut app = App::new("/", stage.look().await, "zkr");
     types(&mut app, "s");
     assert_eq!(paths(&mut app).len(), 13);
     press(&mut app, KeyCode::End);
@@ -404,7 +404,7 @@ async fn ages_grow_without_a_look_and_old_content_says_so() {
         panic!("{content:?}");
     };
     let contender = queue.contenders().next().expect("it holds");
-    let mut app = App::new("/lock", content);
+    let mut app = App::new("/lock", content, "zkr");
     for (seconds, age) in [(70, "1m10s"), (3_600, "1h00m")] {
         let old = Status {
             age: Some(Duration::from_secs(seconds)),

@@ -328,8 +328,10 @@ impl ServerSession {
     ///
     /// The znode need not exist. Read the tree after this has returned, then again whatever
     /// [an event](TreeWatch::next) names: no change is missed. ZooKeeper has such watches since 3.6.
-    /// A server that does not know the request closes the connection. The session continues over
-    /// another one, and such a watch is then refused without a request for ten minutes.
+    /// A server that does not know the request closes the connection. Apache's servers then give the
+    /// session back over another one. ClickHouse Keeper answers the reconnect with a new session, so
+    /// that this one is over, with its holds. Such a watch is then refused without a request for ten
+    /// minutes, also in later sessions.
     ///
     /// # Cancel safety
     ///

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use zookeeper_recipes_testkit::altered as testkit;
+use zookeeper_recipes_testkit::fake::FakeSession;
+use zookeeper_recipes_testkit::meter::Meter;
+
 use crate::support::*;
 
 async fn server(session: &Session) -> Arc<ServerSession> {
@@ -161,10 +165,27 @@ async fn server_without_watches_of_trees_refuses_them_and_the_holds_stay() {
 #[tokio::test(start_paused = true)]
 async fn client_without_watches_of_trees_refuses_them() {
     let simulation = Simulation::default();
-    let session = altered(&simulation, "p", |raw, request| raw.send(request)).await;
+    let ensemble = testkit::altered(simulation.ensemble("p"), |_, raw| FakeSession {
+        watch_tree: None,
+        ..testkit::passing(raw)
+    });
+    let session = open(Arc::new(ensemble), ConnectOptions::new()).await;
     let refused = server(&session).await.watch_tree("/").await;
-    let refused = refused.expect_err("a wrapper has none");
+    let refused = refused.expect_err("it has none");
     assert!(refused.is(Refusal::Unimplemented), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn meter_passes_the_watch_of_a_tree_and_counts_its_request() {
+    let simulation = Simulation::default();
+    let meter = Meter::default();
+    let ensemble = meter.around(simulation.ensemble("p"));
+    let server = server(&open(ensemble, ConnectOptions::new()).await).await;
+    let before = meter.read().requests;
+    let mut tree = server.watch_tree("/").await.expect("watched");
+    assert_eq!(meter.read().requests, before + 1);
+    make(&simulation, "/a");
+    assert_eq!(tree.next().await, created("/a"));
 }
 
 #[tokio::test(start_paused = true)]

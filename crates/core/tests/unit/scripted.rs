@@ -142,6 +142,7 @@ impl Scripted {
         Arc::new(ServerSession {
             raw: Arc::new(FakeSession {
                 send: Box::new(move |request| sends.send(request)),
+                watch_tree: None,
                 orders_events: true,
                 leave_server: Box::new(|| ()),
                 close: Box::new(|| ()),

@@ -66,6 +66,67 @@ async fn contenders_of_each_client_are_recognised_and_the_rule_says_who_holds() 
     assert_eq!(shown(&overview, "/rw", QueueKind::ReadWriteLock), rw);
     let leader = ["node-1 lead holds", "node-2 standby waits for [0]"];
     assert_eq!(shown(&overview, "/leader", QueueKind::Election), leader);
+    // kazoo's contenders may not count the others, so that two may hold.
+    let marks = |path| overview.queue(path).expect("it is shown").marks();
+    for (path, may_pass) in [("/lock", true), ("/rw", true), ("/leader", false)] {
+        let is_marked = marks(path).contains(&Mark::KazooBesideOthers);
+        assert_eq!(is_marked, may_pass, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn kazoo_alone_is_not_marked_nor_are_clients_that_see_each_other() {
+    let contenders = [
+        (format!("/kazoo/{KAZOO}__lock__"), "a"),
+        (format!("/kazoo/{KAZOO}__rlock__"), "b"),
+        (format!("/others/{GO}lock-"), "c"),
+        (format!("/others/{CURATOR}lock-"), "d"),
+    ];
+    let overview = looked(&[("/kazoo", ""), ("/others", "")], &contenders).await;
+    for queue in overview.queues() {
+        assert!(
+            !queue.marks().contains(&Mark::KazooBesideOthers),
+            "{queue:?}"
+        );
+    }
+}
+
+/// The one that the data names goes first, and a standby lets each other candidate go first.
+#[tokio::test(start_paused = true)]
+async fn candidate_that_has_to_step_back_is_not_said_to_lead_nor_is_its_successor() {
+    let simulation = Simulation::default();
+    let one = client(&simulation, "one").await;
+    create(&simulation, "/named", "");
+    create(&simulation, "/standby", "");
+    let latch = format!("{CURATOR}latch-");
+    queue(&one, &format!("/named/{latch}"), "first").await;
+    let next = queue(&one, &format!("/named/{latch}"), "next").await;
+    queue(&one, &format!("/standby/{CURATOR}standby-latch-"), "first").await;
+    queue(&one, &format!("/standby/{latch}"), "next").await;
+    let viewer = viewer(&simulation).await;
+    let mut live = Overview::watch(&viewer, "/", Duration::from_secs(1))
+        .await
+        .expect("a look");
+    let named = |live: &Overview| rows(live.queue("/named").expect("it is shown"));
+    let expected = ["first lead holds", "next lead waits for [0]"];
+    assert_eq!(named(&live.borrow().overview), expected);
+    let name = next.rsplit('/').next().expect("a name");
+    let data = format!("zookeeper-recipes election\nsuccessor {name}\nproclaimed 7\ntext");
+    let set = simulation
+        .administrator()
+        .set_data("/named", data.as_bytes());
+    set.expect("it is there");
+    let expected = ["first lead unknown", "next lead waits for [0]"];
+    let changed = live.wait_for(|live| named(&live.overview) == expected);
+    drop(changed.await.expect("it is open"));
+    let overview = look(&viewer).await;
+    assert_eq!(named(&overview), expected);
+    let standby = overview.queue("/standby").expect("it is shown");
+    assert_eq!(
+        rows(standby),
+        ["first standby unknown", "next lead waits for [0]"]
+    );
+    assert_eq!((standby.holders(), standby.marks().len()), (None, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, CreateMode, Permission, Session};
 use zookeeper_recipes_overview::{Error, LiveOverview, Overview};
 
-use zookeeper_recipes_simulation::{Opcode, RequestKind, Simulation};
+use zookeeper_recipes_simulation::{Fault, FaultKind, Opcode, RequestKind, Simulation};
 use zookeeper_recipes_suite::{LOCK, in_time, simulated_session};
 
 use crate::support::{
@@ -105,6 +105,38 @@ async fn looks_end_with_the_session_and_with_the_last_receiver() {
     until_shown(&mut live, over).await;
     let ended = in_time("the sender is dropped", live.changed()).await;
     assert!(ended.is_err());
+}
+
+/// A server that has too much to do refuses the watch.
+#[tokio::test(start_paused = true)]
+async fn tree_is_watched_again_soon_after_a_reconnect_at_which_the_watch_was_refused() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let mut live = live(&viewer).await;
+    let refused = Fault::new(FaultKind::Throttled).of_process(VIEWER);
+    let refused = refused.on(RequestKind::Other);
+    simulation.faults().inject(refused);
+    simulation.process(VIEWER).disconnect();
+    settled(&mut live).await;
+    assert_eq!(simulation.faults().waiting(), 0);
+    settled(&mut live).await;
+    assert!(live.borrow().is_watched);
+}
+
+/// As ClickHouse Keeper does. The watch costs one session.
+#[tokio::test(start_paused = true)]
+async fn server_that_closes_at_the_watch_and_forgets_the_session_is_read_at_the_interval() {
+    let simulation = Simulation::with(|it| {
+        it.unknown = vec![Opcode::AddWatch];
+        it.forgets_sessions = true;
+    });
+    let viewer = viewer(&simulation).await;
+    let lost = viewer.id();
+    let mut live = live(&viewer).await;
+    let kept = viewer.id();
+    assert_ne!(kept, lost);
+    settled(&mut live).await;
+    assert_eq!((viewer.id(), live.borrow().is_watched), (kept, false));
 }
 
 /// The requests of the viewer in ten pauses, in which nothing changes.

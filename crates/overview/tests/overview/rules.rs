@@ -1,6 +1,6 @@
 //! Random queues, judged by the rules of the recipes themselves.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use zookeeper_recipes_core::{Contender, CreateMode, NodePath, QueueView, Rule, Verdict};
@@ -33,8 +33,11 @@ const FLAVOURS: [&[&str]; 5] = [
     ],
 ];
 
+/// What the directory of each queue has as data.
+type Data = BTreeMap<String, Vec<u8>>;
+
 /// A few sessions in a few queues, each of one flavour.
-async fn random(rng: &mut Rng) -> Overview {
+async fn random(rng: &mut Rng) -> (Overview, Data) {
     let simulation = Simulation::with(|it| it.trace_limit = 0);
     let mut clients = Vec::new();
     for number in 0..rng.usize(2..5) {
@@ -64,13 +67,33 @@ async fn random(rng: &mut Rng) -> Overview {
             queued.await.expect("a contender queues");
         }
     }
-    look(&viewer(&simulation).await).await
+    name_successors(&simulation, rng);
+    let overview = look(&viewer(&simulation).await).await;
+    let tree = simulation.administrator().tree().into_iter();
+    let data = tree.map(|node| (node.path, node.data)).collect();
+    (overview, data)
+}
+
+/// Names one candidate of each second election as its successor.
+fn name_successors(simulation: &Simulation, rng: &mut Rng) {
+    let administrator = simulation.administrator();
+    for queue in 0..QUEUES {
+        let path = format!("/{queue}");
+        let mut names = administrator.children(&path);
+        names.retain(|name| name.contains("latch-"));
+        if let Some(name) = rng.choice(names).filter(|_| rng.bool()) {
+            let data = format!("zookeeper-recipes election\nsuccessor {name}\n");
+            let named = administrator.set_data(&path, data.as_bytes());
+            named.expect("it is there");
+        }
+    }
 }
 
 /// A contender, by its queue and its place.
 #[derive(Clone, Debug)]
 struct Row<'o> {
     queue: &'o QueueStatus,
+    data: &'o [u8],
     status: ContenderStatus,
     contender: Contender,
 }
@@ -85,11 +108,12 @@ impl Row<'_> {
     }
 }
 
-fn rows(overview: &Overview) -> Vec<Row<'_>> {
+fn rows<'o>(overview: &'o Overview, data: &'o Data) -> Vec<Row<'o>> {
     let queues = overview.queues().iter();
     let rows = queues.flat_map(|queue| {
         queue.contenders().map(move |status| Row {
             queue,
+            data: &data[queue.path()],
             contender: Contender::parse(&status.name, |_| true).expect("a contender"),
             status,
         })
@@ -116,8 +140,8 @@ fn rule(row: &Row<'_>) -> Option<Box<dyn Rule>> {
     })
 }
 
-/// What its rule says of a contender behind these, and the places that it waits for.
-fn state(row: &Row<'_>, before: &[&Row<'_>]) -> ContenderState {
+/// What its rule says of a contender between these, and the places that it waits for.
+fn state(row: &Row<'_>, before: &[&Row<'_>], behind: &[&Row<'_>]) -> ContenderState {
     let Some(rule) = rule(row) else {
         return ContenderState::Unknown;
     };
@@ -126,16 +150,18 @@ fn state(row: &Row<'_>, before: &[&Row<'_>]) -> ContenderState {
     let (places, counted): (Vec<usize>, Vec<Contender>) = counted
         .map(|other| (other.status.position, other.contender.clone()))
         .unzip();
-    let permits = row.queue.permits().map(|permits| permits.to_string());
-    let data = permits.as_ref().map(|permits| permits.as_bytes());
-    match rule.decide(&QueueView::new(&counted, &row.contender, data)) {
+    let behind = behind.iter().map(|other| other.contender.clone());
+    let behind: Vec<Contender> = behind.filter(|it| rule.counts(it.label())).collect();
+    let view = QueueView::new(&counted, &row.contender, Some(row.data)).with_behind(&behind);
+    match rule.decide(&view) {
         Ok(Verdict::Hold) => ContenderState::Holds,
         Ok(Verdict::Wait { on }) => {
             ContenderState::WaitsFor(on.into_iter().map(|on| places[on]).collect())
         }
         // It wants more permits than there are.
         Err(_) => ContenderState::WaitsFor(Vec::new()),
-        Ok(Verdict::StepBack) => panic!("nobody is behind"),
+        // It may lead until it does.
+        Ok(Verdict::StepBack) => ContenderState::Unknown,
     }
 }
 
@@ -161,7 +187,7 @@ fn stuck<'r>(rows: &'r [Row<'r>]) -> Vec<(&'r Row<'r>, &'r Row<'r>)> {
                 && it.status.session_id != waiter.status.session_id
         });
         let before: Vec<&Row<'_>> = before.filter(stays).collect();
-        state(waiter, &before)
+        state(waiter, &before, &[])
     };
     let can_go_on = |waiters: &[&Row<'_>], waiter: &Row<'_>| {
         !matches!(blockers(waiters, waiter), ContenderState::WaitsFor(_))
@@ -205,13 +231,14 @@ fn with_circles<'r>(mut edges: Vec<(&'r Row<'r>, &'r Row<'r>)>) -> BTreeSet<[(St
 async fn states_and_circles_are_those_of_the_rules() {
     let (mut waits, mut circles) = (0, 0);
     for seed in 0..400 {
-        let overview = random(&mut Rng::with_seed(seed)).await;
-        let rows = rows(&overview);
+        let (overview, data) = random(&mut Rng::with_seed(seed)).await;
+        let rows = rows(&overview, &data);
         for (index, row) in rows.iter().enumerate() {
-            let before: Vec<_> = rows[..index].iter().filter(|it| it.is_in(row)).collect();
+            let [before, behind] = [&rows[..index], &rows[index + 1..]]
+                .map(|others| others.iter().filter(|it| it.is_in(row)).collect::<Vec<_>>());
             assert_eq!(
                 row.status.state,
-                state(row, &before),
+                state(row, &before, &behind),
                 "seed {seed}: {row:?}"
             );
             waits += usize::from(!before.is_empty());

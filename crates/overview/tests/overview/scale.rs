@@ -119,3 +119,27 @@ async fn ten_thousand_contenders_are_judged_in_one_pass() {
         assert!(took < Duration::from_secs(1), "{took:?}");
     }
 }
+
+/// So many contenders are searched on another thread.
+#[tokio::test(start_paused = true)]
+async fn deadlocks_among_many_contenders_are_found() {
+    const SESSIONS: usize = 240;
+    const NUMBER: usize = 6_000;
+    let simulation = Simulation::with(|it| it.trace_limit = 0);
+    let names: Vec<String> = (0..SESSIONS).map(|it| format!("client {it}")).collect();
+    let clients = join_all(names.iter().map(|name| client(&simulation, name))).await;
+    for (path, first) in [("/a", 0), ("/b", SESSIONS / 2)] {
+        create(&simulation, path, "");
+        let prefix = format!("{path}/{CURATOR}lock-");
+        for place in first..first + NUMBER {
+            queue(&clients[place % SESSIONS], &prefix, "").await;
+        }
+    }
+    let viewer = viewer(&simulation).await;
+    let began = Instant::now();
+    let overview = look(&viewer).await;
+    println!("{:?}", began.elapsed());
+    let first = &overview.circles()[0];
+    let sessions: Vec<_> = first.waits.iter().map(|it| it.waiter.session_id).collect();
+    assert!(sessions.contains(&clients[0].id()), "{sessions:?}");
+}
