@@ -1,6 +1,6 @@
 //! Tests of `src/watch`: what is on a screen of some size after some keys.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use zookeeper_recipes_suite::simulated_session;
 
 use super::view::Content;
 use super::{Action, App, Status};
+use crate::addresses::Addresses;
 use crate::queue::{milliseconds, now};
 
 const WIDE: (u16, u16) = (110, 16);
@@ -172,7 +173,7 @@ async fn worst_queue_is_first_enter_opens_it_and_esc_goes_back() {
     shows(&mut app, parts);
     shows(
         &mut app,
-        ["left@behind:1", "marks: 1 persistent", "zkr evict /left"],
+        ["left@behind:1", "is persistent", "zkr evict /left"],
     );
     types(&mut app, "\x1b");
     assert_eq!(paths(&mut app).len(), 4);
@@ -268,11 +269,11 @@ async fn selected_queue_stays_selected_while_others_come_and_go() {
     let mut app = App::new("/", stage.look().await, "zkr");
     types(&mut app, "j");
     stage.queues(&client, &[("/a", 1)]).await;
-    app.update(stage.look().await, HashMap::new());
+    app.update(stage.look().await, Addresses::default());
     types(&mut app, "\n");
     shows(&mut app, ["/c: exclusive lock"]);
     stage.simulation.administrator().expire(client.id());
-    app.update(stage.look().await, HashMap::new());
+    app.update(stage.look().await, Addresses::default());
     shows(&mut app, ["/c: no contender is here any more"]);
     types(&mut app, "\x1b");
     shows(&mut app, ["/: 0 queues"]);
@@ -371,7 +372,7 @@ async fn last_of_many_is_reached_and_only_the_rows_on_the_screen_are_read() {
     assert_eq!(app.rows_wanted(), 12);
     press(&mut app, KeyCode::End);
     assert_eq!(app.rows_wanted(), 100);
-    app.update(stage.look_at("/lock", 100).await, HashMap::new());
+    app.update(stage.look_at("/lock", 100).await, Addresses::default());
     shows(&mut app, ["(89-100)", "owner-99@"]);
     press(&mut app, KeyCode::PageUp);
     shows(&mut app, ["(77-88)", "owner-76@"]);
