@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::{Interest, set_global_default};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 #[derive(Clone, Debug)]
@@ -22,8 +23,8 @@ pub struct Line {
 #[derive(Clone, Debug)]
 pub struct Log {
     state: Arc<Mutex<State>>,
-    /// The most verbose level that is kept.
-    most: Level,
+    /// The most verbose level that is kept. `None` keeps nothing.
+    most: Option<Level>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +40,14 @@ struct State {
 impl Log {
     /// Keeps the events of this level and of those above it.
     pub fn up_to(most: Level) -> Log {
+        // If there is only one subscriber, tracing asks the thread that first logs an event, which may
+        // have none. The event would then be off in all threads.
+        static SECOND: Once = Once::new();
+        SECOND.call_once(|| drop(set_global_default(Log::of(None))));
+        Log::of(Some(most))
+    }
+
+    fn of(most: Option<Level>) -> Log {
         let state = Arc::default();
         Log { state, most }
     }
@@ -79,8 +88,13 @@ impl Visit for Fields {
 }
 
 impl Subscriber for Log {
+    fn register_callsite(&self, _metadata: &Metadata<'_>) -> Interest {
+        Interest::sometimes()
+    }
+
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= self.most && metadata.target() == "zookeeper_recipes"
+        let is_kept = |most| *metadata.level() <= most;
+        metadata.target() == "zookeeper_recipes" && self.most.is_some_and(is_kept)
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
