@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use zookeeper_client::Client;
+use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_suite::{administrator, children, eventually, in_time, proxy, server};
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
@@ -133,15 +134,20 @@ async fn child_that_outlives_its_parent_is_dead_before_the_lock_is_released() {
 #[tokio::test(flavor = "multi_thread")]
 async fn command_of_a_holder_that_is_killed_dies_at_once() {
     let stage = Stage::new();
-    let trial = Trial::new(&stage.connect, stage.files(), "4s").await;
+    let trial = Trial::new(&stage.connect, stage.files(), "30s").await;
     let ids = read(trial.files.with_extension("ids"));
-    let killed = Instant::now();
+    let administrator = stage.server.administrator();
+    let sessions = administrator.sessions();
     send(Signal::KILL, &trial.holder);
     let dead = async || !ids.split_whitespace().any(runs);
     eventually("the command and its child are dead", dead).await;
-    // Long before the server ends the session.
-    let took = killed.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert_eq!(administrator.sessions(), sessions, "no session is over yet");
+    let contenders = administrator.tree().into_iter();
+    let contenders = contenders.filter(|it| it.path.starts_with(&format!("{}/", trial.path)));
+    let first = contenders
+        .min_by_key(|it| it.stat.czxid)
+        .expect("the holder");
+    administrator.expire(SessionId(first.stat.ephemeral_owner));
     trial.judge().await;
 }
 

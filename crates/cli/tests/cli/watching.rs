@@ -1,7 +1,5 @@
 //! `zkr watch` on a terminal.
 
-use std::time::{Duration, Instant};
-
 use rustix::process::{Pid, Signal, kill_process};
 use zookeeper_client::Client;
 use zookeeper_recipes_suite::create;
@@ -23,8 +21,15 @@ async fn client(stage: &Stage, directories: &[&str]) -> Client {
 #[tokio::test(flavor = "multi_thread")]
 async fn handoff_is_drawn_at_once_and_q_ends_it() {
     let stage = Stage::new();
-    let zkr = env!("CARGO_BIN_EXE_zkr");
-    let (mut terminal, watch) = Terminal::start(&[zkr, "watch", "/lock"], &stage.connect);
+    // No draw waits for the interval.
+    let command = [
+        env!("CARGO_BIN_EXE_zkr"),
+        "watch",
+        "/lock",
+        "--interval",
+        "1h",
+    ];
+    let (mut terminal, watch) = Terminal::start(&command, &stage.connect);
     terminal.draws("/lock: does not exist").await;
     let file = stage.file("go");
     let script = format!("until [ -e {file} ]; do sleep 0.01; done; date +%s%N > {file}");
@@ -36,11 +41,7 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
     terminal.draws("127.0.0.1:").await;
     std::fs::write(file, "").expect("it is written");
     line_in(&file).await;
-    let handed = Instant::now();
     terminal.draws("1 holds, nobody waits").await;
-    // Ten times what it takes on a machine that is not busy.
-    let took = handed.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
     terminal.types("q");
     ended(watch).await.coded(0);
     terminal.is_restored().await;

@@ -168,15 +168,15 @@ async fn delays_keep_the_order_and_add_up_over_both_ways() {
     let delay = Duration::from_millis(50);
     proxy.delay(delay);
     let started = Instant::now();
-    let requests: Vec<_> = (0..20).map(|_| client.check_stat("/")).collect();
+    let requests: Vec<_> = (0..100).map(|_| client.check_stat("/")).collect();
     for request in requests {
         request.await.expect("a reply");
     }
     let took = started.elapsed();
     assert!(took >= 2 * delay, "{took:?}");
-    assert!(took < 20 * delay, "all are under way at a time: {took:?}");
+    assert!(took < 40 * delay, "all are under way at a time: {took:?}");
     proxy.delay(Duration::ZERO);
-    let late = Duration::from_millis(300);
+    let late = Duration::from_secs(2);
     proxy.fault(Fault::on(Operation::Exists).at_request(Breakage::Delay(late)));
     let started = Instant::now();
     client.check_stat("/").await.expect("a reply");

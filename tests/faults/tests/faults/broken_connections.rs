@@ -227,7 +227,8 @@ async fn acquire_begun_while_suspended_waits_for_the_connection(server: TestServ
             .acquire_timeout(Duration::from_millis(200))
             .await;
         let took = began.elapsed();
-        assert!(took < Duration::from_secs(1), "{kind:?}: after {took:?}");
+        // Long before the session could end.
+        assert!(took < LONG / 2, "{kind:?}: after {took:?}");
         assert!(
             matches!(outcome, Err(Error::DeadlineElapsed { .. })),
             "{kind:?}: {outcome:?}"
