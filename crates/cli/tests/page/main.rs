@@ -95,10 +95,8 @@ async fn page_shows_queues_circles_and_sessions_and_follows_them() {
     browser.shows("#queues .row .path", "/locks/billing/");
     browser.shows(".circle", "2 sessions wait for each other");
     browser.shows(".circle", "billing-worker@app-3:4121");
-    browser.shows(
-        ".circle code",
-        "zkr evict /locks/billing/ledger --if-holder ",
-    );
+    browser.shows(".circle code", &format!("zkr --connect {} ", stage.connect));
+    browser.shows(".circle code", "evict /locks/billing/ledger --if-holder ");
     browser.shows("#queues-count", "7");
     picture(&mut browser, "light.png");
     let light = browser.value("getComputedStyle(document.documentElement).backgroundColor");
@@ -248,6 +246,9 @@ async fn page_asks_for_the_token_and_keeps_it_out_of_the_address() {
     ));
     browser.shows("#queues .row .path", "/lock");
     assert_eq!(browser.value("location.hash"), "");
+    browser.value("sessionStorage.clear()");
+    browser.open(&format!("http://{address}/?half#token=%"));
+    browser.shows("#refused", "This is not the token.");
 }
 
 /// Runs Prometheus's own check, with this text as its input.
