@@ -172,7 +172,7 @@ impl Grant {
 
     /// Reports the end to the events, unless an end was reported before.
     pub(crate) fn report(&self, ended: Ended) {
-        let Some(record) = lock(&self.progress).record.take() else {
+        let Some(record) = self.take_record() else {
             return;
         };
         match ended {

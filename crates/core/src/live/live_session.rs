@@ -289,8 +289,7 @@ impl LiveSession {
     }
 
     /// Polls work in the runtime of the session if it is polled outside of any runtime.
-    pub(crate) async fn in_a_runtime<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> T {
-        let mut work = work;
+    pub(crate) async fn in_a_runtime<T>(&self, mut work: Pin<&mut impl Future<Output = T>>) -> T {
         poll_fn(|context| {
             let _inside = Handle::try_current().is_err().then(|| self.runtime.enter());
             work.as_mut().poll(context)
@@ -411,10 +410,6 @@ impl LiveSession {
         })
     }
 
-    fn may_grant(&self) -> bool {
-        self.state.borrow().lease.may_grant(self.now())
-    }
-
     /// Sends one `sync` after another until a hold may be granted.
     ///
     /// If it may be at once, nothing is sent. If the servers answer too late for a lease, the error
@@ -426,7 +421,7 @@ impl LiveSession {
     ) -> Result<(), Error> {
         let failed = |error| Error::at(path, self.id, error);
         let mut backoff = Backoff::up_to(self.probe_interval);
-        while !self.may_grant() {
+        while !self.state.borrow().lease.may_grant(self.now()) {
             self.ask_for_lease(path, wait)?;
             let server = self.server().map_err(failed)?;
             match server.sync(path).await {

@@ -1,5 +1,6 @@
 //! The task behind a session handle: it runs one ZooKeeper session after another.
 
+use std::mem::replace;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -177,22 +178,8 @@ impl Supervisor {
                 () = until_lapse(live, epoch) => {}
             }
             epoch = live.count_lapse().epoch;
-            let status = live.status();
-            let state = match status {
-                Status::Connected => SessionState::Connected(session),
-                Status::Suspended => SessionState::Suspended(session),
-                // A request has found the session over. A session that is over does not resume.
-                Status::Ended(end) => break end,
-            };
-            let changed = self
-                .current
-                .send_if_modified(|now| std::mem::replace(&mut now.state, state) != state);
-            match status {
-                Status::Suspended if changed => {
-                    tracing::info!(target: TARGET, %session, "session suspended");
-                }
-                _ if changed => tracing::info!(target: TARGET, %session, "session resumed"),
-                _ => {}
+            if let Err(end) = self.publish_status(live) {
+                break end;
             }
             open.delete_lost(epoch);
         };
@@ -205,6 +192,26 @@ impl Supervisor {
             None => {}
         }
         end
+    }
+
+    /// Publishes whether a server answers. The error is the end of a session that is over.
+    fn publish_status(&self, live: &LiveSession) -> Result<(), SessionEnd> {
+        let session = live.id;
+        let state = match live.status() {
+            Status::Connected => SessionState::Connected(session),
+            Status::Suspended => SessionState::Suspended(session),
+            // A request has found the session over. A session that is over does not resume.
+            Status::Ended(end) => return Err(end),
+        };
+        let publish = |now: &mut Current| replace(&mut now.state, state) != state;
+        match (self.current.send_if_modified(publish), state) {
+            (false, _) => {}
+            (true, SessionState::Suspended(_)) => {
+                tracing::info!(target: TARGET, %session, "session suspended");
+            }
+            (true, _) => tracing::info!(target: TARGET, %session, "session resumed"),
+        }
+        Ok(())
     }
 }
 
