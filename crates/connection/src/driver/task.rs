@@ -69,11 +69,10 @@ impl Driver {
         }
     }
 
-    /// Takes what the machine yields, and leaves the waker for the next request.
+    /// Takes what the machine yields at this time, and leaves the waker for the next request.
     ///
     /// It returns the next deadline of the machine.
-    fn exchange(&mut self, context: &Context<'_>) -> Option<Duration> {
-        let now = self.shared.network.now();
+    fn exchange(&mut self, context: &Context<'_>, now: Duration) -> Option<Duration> {
         let deadline = {
             let mut inner = self.shared.lock();
             let unwritten = match &mut self.transport {
@@ -85,7 +84,10 @@ impl Driver {
                 inner.machine.transmit(now, unwritten);
             }
             mem::swap(&mut self.outputs, &mut inner.machine.outputs);
-            inner.driver = Some(context.waker().clone());
+            match &mut inner.driver {
+                Some(waker) => waker.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
+            }
             inner.machine.deadline()
         };
         while let Some(output) = take_first(&mut self.outputs) {
@@ -136,18 +138,20 @@ impl Driver {
         self.shared.input(|machine, _| machine.abandon());
     }
 
-    fn input(&self, act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration)) {
+    /// Gives the machine an input, and returns when.
+    fn input(&self, act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration)) -> Duration {
         let now = self.shared.network.now();
         act(&mut self.shared.lock().machine, now);
+        now
     }
 
-    fn broken(&mut self, cause: impl Into<DisconnectReason>) {
+    fn broken(&mut self, cause: impl Into<DisconnectReason>) -> Duration {
         self.transport = Transport::Down;
-        self.input(|machine, now| machine.broken(now, cause));
+        self.input(|machine, now| machine.broken(now, cause))
     }
 
-    /// Passes the result of a look-up on, if there is one.
-    fn look_up(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// Passes the result of a look-up on, if there is one, and returns when.
+    fn look_up(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         let mut polls = self.look_ups.iter_mut().enumerate();
         let found = polls.find_map(|(place, (_, it))| match it.as_mut().poll(context) {
             Poll::Pending => None,
@@ -157,13 +161,13 @@ impl Driver {
             return Poll::Pending;
         };
         let (host, _) = self.look_ups.swap_remove(place);
-        self.input(|machine, now| machine.looked_up(now, &host, found));
-        Poll::Ready(())
+        Poll::Ready(self.input(|machine, now| machine.looked_up(now, &host, found)))
     }
 
-    /// Opens, writes and reads as far as that needs no waiting. Ready if the machine got an input.
-    fn progress(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        match &mut self.transport {
+    /// Opens, writes and reads as far as that needs no waiting. If the machine got an input, the result
+    /// is when.
+    fn progress(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
+        Poll::Ready(match &mut self.transport {
             Transport::Down => return Poll::Pending,
             Transport::Opening(connecting) => match ready!(connecting.as_mut().poll(context)) {
                 Ok(stream) => {
@@ -173,7 +177,7 @@ impl Driver {
                         written: 0,
                         unflushed: false,
                     });
-                    self.input(Machine::connected);
+                    self.input(Machine::connected)
                 }
                 Err(cause) => self.broken(cause),
             },
@@ -181,32 +185,40 @@ impl Driver {
                 Ok(0) => self.broken(DisconnectReason::Closed),
                 Ok(number) => {
                     let bytes = self.read.get(..number).unwrap_or_default();
-                    self.input(|machine, now| machine.received(now, bytes));
+                    self.input(|machine, now| machine.received(now, bytes))
                 }
                 Err(error) => self.broken(cause(error)),
             },
-        }
-        Poll::Ready(())
+        })
     }
 
-    /// Waits for the deadline. Ready if it, or an earlier one, has come.
-    fn time(&mut self, context: &mut Context<'_>, deadline: Option<Duration>) -> Poll<()> {
+    /// Waits for the deadline. If it, or an earlier one, has come, the result is the time.
+    ///
+    /// `now` is a time in this poll of the driver.
+    fn time(
+        &mut self,
+        context: &mut Context<'_>,
+        now: Duration,
+        deadline: Option<Duration>,
+    ) -> Poll<Duration> {
         let Some(deadline) = deadline else {
             return Poll::Pending;
         };
-        let now = self.shared.network.now();
         if deadline <= now {
-            self.input(Machine::elapsed);
-            return Poll::Ready(());
+            return Poll::Ready(self.input(Machine::elapsed));
         }
         // To move the timer at each request would cost more than a wake-up now and then.
         let timer = self.timer.take().filter(|(at, _)| *at <= deadline);
-        let (at, mut timer) = timer.unwrap_or_else(|| (deadline, Box::pin(sleep(deadline - now))));
-        let is_due = timer.as_mut().poll(context);
-        if is_due.is_pending() {
+        let (at, mut timer) = timer.unwrap_or_else(|| {
+            // The process may have been paused since `now`.
+            let left = deadline.saturating_sub(self.shared.network.now());
+            (deadline, Box::pin(sleep(left)))
+        });
+        if timer.as_mut().poll(context).is_pending() {
             self.timer = Some((at, timer));
+            return Poll::Pending;
         }
-        is_due
+        Poll::Ready(self.shared.network.now())
     }
 }
 
@@ -262,17 +274,25 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let driver = &mut *self;
+        // Each reading of the clock costs as much as a small allocation. A request counts as sent no
+        // later than it is, and a reply as read no earlier.
+        let mut now = driver.shared.network.now();
         loop {
-            let deadline = driver.exchange(context);
+            let deadline = driver.exchange(context, now);
             if driver.has_ended {
                 driver.leave();
                 return Poll::Ready(());
             }
             // Bytes come before the time: after a pause of the process, they prove the server
             // alive.
-            if driver.progress(context).is_pending() && driver.look_up(context).is_pending() {
-                ready!(driver.time(context, deadline));
-            }
+            let progress = match driver.progress(context) {
+                Poll::Pending => driver.look_up(context),
+                progress => progress,
+            };
+            now = match progress {
+                Poll::Pending => ready!(driver.time(context, now, deadline)),
+                Poll::Ready(at) => at,
+            };
         }
     }
 }
