@@ -135,19 +135,39 @@ pub(crate) fn problem_at_server(path: &str, sequential: bool) -> Option<String> 
         Some(_) => return Some("ends with '/'".to_owned()),
         None => segments,
     };
+    // Each request checks its path, and most paths are plain.
+    if is_plain(segments) {
+        return None;
+    }
     segments.split('/').find_map(segment_problem)
 }
 
+/// True only if no segment is empty or begins with a dot, and all characters are printable ASCII.
+fn is_plain(segments: &str) -> bool {
+    let bytes = segments.as_bytes();
+    // Neither loop ends early, so the compiler reads many bytes at once.
+    let is_printable = bytes.iter().fold(true, |all, byte| {
+        let is_printable = matches!(byte, b' '..=b'~');
+        all & is_printable
+    });
+    let begins_badly = bytes.windows(2).fold(false, |any, pair| {
+        any | ((pair[0] == b'/') & matches!(pair[1], b'.' | b'/'))
+    });
+    let first_and_last = bytes.first().zip(bytes.last());
+    let ends_well =
+        first_and_last.is_some_and(|ends| !matches!(ends, (b'.' | b'/', _) | (_, b'/')));
+    is_printable && !begins_badly && ends_well
+}
+
 fn segment_problem(segment: &str) -> Option<String> {
+    if is_plain(segment) {
+        return None;
+    }
     if segment.is_empty() {
         return Some("has an empty segment".to_owned());
     }
     if segment == "." || segment == ".." {
         return Some(format!("has the relative segment {segment:?}"));
-    }
-    // Each request checks its path. Most paths have no other characters, and bytes are read faster.
-    if segment.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return None;
     }
     // `org.apache.zookeeper.common.PathUtils` refuses these ranges, and all UTF-16 surrogates.
     let refused = segment.chars().find(|character| {

@@ -30,10 +30,15 @@ impl AbandonedCreates {
     /// The method does not wait for creates that are abandoned later. So an attempt waits for at
     /// most one round trip, though others are dropped all the time.
     pub(crate) async fn until_answered(&self, live: &LiveSession) {
-        let mut counts = self.0.subscribe();
-        let by_now = counts.borrow().abandoned;
-        // This value keeps the sender, so there is no error.
-        let _ = counts.wait_for(|counts| counts.answered >= by_now).await;
+        let Counts {
+            abandoned: by_now,
+            answered,
+        } = *self.0.borrow();
+        if answered < by_now {
+            let mut counts = self.0.subscribe();
+            // This value keeps the sender, so there is no error.
+            let _ = counts.wait_for(|counts| counts.answered >= by_now).await;
+        }
         live.until_connected().await;
     }
 }

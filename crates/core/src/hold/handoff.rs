@@ -258,8 +258,13 @@ const KEPT: usize = 512;
 impl UsedDirectories {
     fn take_known(&mut self, directory: &NodePath) -> KnownDirectory {
         let [new, old] = &mut self.last_alone;
-        let older = old.remove(directory);
-        let known = new.remove(directory).or(older);
+        if let Some(known) = new.get_mut(directory) {
+            return KnownDirectory {
+                last: known.take(),
+                may_be_missing: false,
+            };
+        }
+        let known = old.remove(directory);
         self.note(directory, None);
         let parent = &self.missing_below;
         KnownDirectory {

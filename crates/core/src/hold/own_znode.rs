@@ -2,11 +2,12 @@
 //! of all such znodes of a session.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::mem::take;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use futures_util::future::join;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::contender::{Contender, Identity};
@@ -364,9 +365,13 @@ impl Znode {
                 Kind::Named(named) => named.delete_until_answered(&live.server()?).await,
             }
         };
-        // The first future is polled first.
-        let (deleted, ()) = join(deletion, async { self.pass_turn() }).await;
-        let outcome = deleted?;
+        let mut deletion = pin!(deletion);
+        let deleted = poll_fn(|context| {
+            let deleted = deletion.as_mut().poll(context);
+            self.pass_turn();
+            deleted
+        });
+        let outcome = deleted.await?;
         self.note_gone();
         if let (Some(directory), Some(alone)) = (self.directory(), self.registered.alone.get()) {
             self.znodes.handoff.note_alone(directory, *alone);

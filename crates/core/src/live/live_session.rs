@@ -2,9 +2,10 @@
 
 use std::future::poll_fn;
 use std::mem::take;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
@@ -321,42 +322,46 @@ impl LiveSession {
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
         let over = |end| Error::at(path, self.id, ServerError::SessionOver(end));
-        tokio::select! {
-            biased;
-            end = self.ended() => Err(over(end)),
-            result = work => {
-                if let (Err(Error::ContenderDeleted { .. }), Status::Ended(end)) =
-                    (&result, self.status())
-                {
-                    // A session that ends here deletes the znodes of its contenders.
-                    return Err(over(end));
-                }
-                self.note_end(&result);
-                result
+        let (mut work, mut ended) = (work, pin!(self.ended()));
+        let result = poll_fn(|context| {
+            // Asks for the state first, because a wait that is polled costs more.
+            if let Status::Ended(end) = self.status() {
+                return Poll::Ready(Err(over(end)));
             }
+            match work.as_mut().poll(context) {
+                Poll::Pending => ended.as_mut().poll(context).map(|end| Err(over(end))),
+                done => done,
+            }
+        })
+        .await;
+        if let (Err(Error::ContenderDeleted { .. }), Status::Ended(end)) = (&result, self.status())
+        {
+            // A session that ends here deletes the znodes of its contenders.
+            return Err(over(end));
         }
+        self.note_end(&result);
+        result
     }
 }
 
 /// How answers renew the lease, and what a hold may go by.
 impl LiveSession {
-    /// Changes the state, and compares the lease with the clock. A lapse wakes the tasks that wait for
-    /// news.
-    fn change<T>(&self, change: impl FnOnce(&mut LiveState) -> T) -> T {
+    /// Changes the state, and compares the lease with the same reading of the clock. A lapse wakes the
+    /// tasks that wait for news.
+    fn change<T>(&self, change: impl FnOnce(&mut LiveState, Duration) -> T) -> T {
         let mut result = None;
         self.state.send_if_modified(|state| {
-            let known = state.lease.last_count().epoch;
-            result = Some(change(state));
-            state.count_lapse(self.now()).epoch > known
+            let (known, now) = (state.lease.last_count().epoch, self.now());
+            result = Some(change(state, now));
+            state.count_lapse(now).epoch > known
         });
         result.expect("the change is made")
     }
 
     /// Notes that a request was answered through the leader.
     pub(crate) fn note_answer(&self, exchange: Exchange) {
-        self.change(|state| {
+        self.change(|state, now| {
             if state.knows(exchange.connection) {
-                let now = self.now();
                 state.lease.note_answer(now, exchange);
                 match state.lease.may_grant(now) {
                     true => (state.late_since, state.is_wanted) = (None, false),
@@ -369,9 +374,9 @@ impl LiveSession {
 
     /// Notes that a write was committed. It proves the connection that carried it, and no other.
     pub(crate) fn note_commit(&self, exchange: Exchange) {
-        self.change(|state| {
+        self.change(|state, now| {
             if state.knows(exchange.connection) {
-                state.lease.note_proof(self.now());
+                state.lease.note_proof(now);
             }
         });
         self.note_answer(exchange);
@@ -379,7 +384,7 @@ impl LiveSession {
 
     /// Switches to the current connection, if there is one.
     pub(crate) fn adopt_connection(&self, server: &ServerSession) {
-        self.change(|state| {
+        self.change(|state, _| {
             let current = server.connection();
             if current.is_some() && !state.knows(current) {
                 state.connection = current;
@@ -397,14 +402,15 @@ impl LiveSession {
 
     /// Compares the lease with the clock, and counts a lapse.
     pub(crate) fn count_lapse(&self) -> LeaseEpochNow {
-        self.change(|state| state.count_lapse(self.now()))
+        self.change(LiveState::count_lapse)
     }
 
     /// The epoch of a hold that is granted now. `None` if the lease does not allow a grant.
     pub(crate) fn grant_epoch(&self) -> Option<LeaseEpoch> {
-        self.change(|state| {
-            let may_grant = state.lease.may_grant(self.now());
+        self.change(|state, now| {
+            let may_grant = state.lease.may_grant(now);
             state.has_given_up &= !may_grant;
+            // The process may have been paused since the last reading of the clock.
             let LeaseEpochNow { epoch, has_lapsed } = state.count_lapse(self.now());
             (may_grant && !has_lapsed).then_some(epoch)
         })
@@ -437,8 +443,7 @@ impl LiveSession {
 
     /// Notes that a contender waits for a lease, or that it gives up its place.
     fn ask_for_lease(&self, path: &str, wait: &mut Option<LeaseWait>) -> Result<(), Error> {
-        self.change(|state| {
-            let now = self.now();
+        self.change(|state, now| {
             let wait = wait.get_or_insert(LeaseWait {
                 began: now,
                 servers_left: state.servers_left,
@@ -478,9 +483,9 @@ impl LiveSession {
     ///
     /// Call it after an answer: the time until the next one does not count.
     pub(crate) fn leave_late_server(&self, server: &ServerSession) {
-        let leaves = self.change(|state| {
+        let leaves = self.change(|state, now| {
             let since = state.late_since;
-            let is_late = since.is_some_and(|since| self.now() >= since + self.timeout);
+            let is_late = since.is_some_and(|since| now >= since + self.timeout);
             let leaves = is_late && take(&mut state.is_wanted);
             if leaves {
                 // A client that cannot choose stays.
@@ -515,8 +520,8 @@ impl LiveSession {
     ///
     /// A lapse before the end of the session is the reason of the loss.
     pub(crate) fn hold_state(&self, epoch: LeaseEpoch) -> HoldState {
-        self.change(|state| {
-            let now = state.count_lapse(self.now());
+        self.change(|state, now| {
+            let now = state.count_lapse(now);
             match state.status {
                 _ if now.epoch != epoch => HoldState::Lost(LossReason::LeaseElapsed),
                 Status::Ended(end) => HoldState::Lost(LossReason::Session(end)),

@@ -311,7 +311,8 @@ impl<'q> Enqueued<'q> {
             *listing = queue.list_again().await?;
         }
         let contenders = &listing.contenders;
-        let Some(me) = contenders.iter().position(|it| it.name() == self.name()) else {
+        let name = self.name();
+        let Some(me) = contenders.iter().position(|it| it.name() == name) else {
             return Err(deleted(queue, self.owner.znode.path()).await);
         };
         let alone = Alone {
