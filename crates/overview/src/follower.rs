@@ -1,11 +1,12 @@
 //! Follows a tree of znodes: reads all of it once, and then what has changed.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::ensemble::{ServerSession, TreeWatch};
 use zookeeper_recipes_core::{Error, ServerError, Session};
 
@@ -18,6 +19,11 @@ use crate::walk::Walk;
 
 /// After so long all is read again: no event says that the rights to a znode have changed.
 const WHOLE: Duration = Duration::from_secs(10 * 60);
+
+/// How long the events of a pause wait, so that a wake-up notes many of them.
+///
+/// The session keeps [1 MiB](TreeWatch::next) of events until they are noted.
+const BATCH: Duration = Duration::from_millis(50);
 
 /// How often changed znodes are read again that change while they are read.
 const ROUNDS: usize = 8;
@@ -62,10 +68,9 @@ impl Follower {
 
     /// Waits, and notes what changes meanwhile.
     pub(crate) async fn pause(&mut self, pause: Duration) {
-        let pause = tokio::time::sleep(pause);
         match &mut self.present {
-            Some(present) => present.events.while_noting(pause).await,
-            None => pause.await,
+            Some(present) => present.events.pause(pause).await,
+            None => sleep(pause).await,
         }
     }
 
@@ -206,6 +211,25 @@ impl Present {
 }
 
 impl Events {
+    /// Waits, and notes the events of the meantime, many at once.
+    async fn pause(&mut self, pause: Duration) {
+        let mut pause = pin!(sleep(pause));
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut pause => break,
+                () = self.note_next() => {}
+            }
+            // Each wake-up takes processor time from the contenders on this machine.
+            tokio::select! {
+                biased;
+                () = &mut pause => break,
+                () = sleep(BATCH) => self.note_all(),
+            }
+        }
+        self.note_all();
+    }
+
     /// Does this work, and notes all events that come before its end.
     async fn while_noting<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
