@@ -180,7 +180,8 @@ async fn meter_passes_the_watch_of_a_tree_and_counts_its_request() {
     let simulation = Simulation::default();
     let meter = Meter::default();
     let ensemble = meter.around(simulation.ensemble("p"));
-    let server = server(&open(ensemble, ConnectOptions::new()).await).await;
+    let session = open(ensemble, ConnectOptions::new()).await;
+    let server = server(&session).await;
     let before = meter.read().requests;
     let mut tree = server.watch_tree("/").await.expect("watched");
     assert_eq!(meter.read().requests, before + 1);
