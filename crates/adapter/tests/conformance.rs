@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::ensemble::{ConnectionOption, EnsembleFacts, ServerSession};
+use zookeeper_recipes_core::ensemble::{EnsembleFacts, ServerSession};
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session};
 use zookeeper_recipes_suite::{
     ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
@@ -23,7 +23,7 @@ async fn conforms(recipe: TestedRecipe, weight: u64) {
 async fn session(address: String, options: ConnectOptions) -> Result<Session, Error> {
     let facts = EnsembleFacts::new(address.clone());
     let connector = move |options: &ConnectOptions| {
-        options.refuse_all_but(&[ConnectionOption::SessionTimeout], "a client of the suite")?;
+        options.refuse_all_but(&["session_timeout"], "a client of the suite")?;
         let timeout = options.asked_session_timeout().expect("the suite sets it");
         let address = address.clone();
         let open: Open = Box::new(move || connect(address.clone(), timeout).boxed());

@@ -102,7 +102,7 @@ pub use server::error::{Refusal, ServerError, SessionEnd};
 pub use server::options::ConnectOptions;
 // Hidden: only a simulation implements it, for `ZookeeperEnsemble::within`.
 #[doc(hidden)]
-pub use server::environment::Environment;
+pub use server::ensemble::Environment;
 pub use server::zookeeper::ZookeeperEnsemble;
 pub use session::handle::Session;
 pub use session::state::{SessionHealth, SessionState};

@@ -3,7 +3,6 @@
 mod check_options;
 pub(crate) mod connect_string;
 pub mod ensemble;
-pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod options;
 pub(crate) mod raw_session;

@@ -160,6 +160,23 @@ operations! {
     }
 }
 
+/// The request of an operation that is in no transaction.
+impl From<Operation> for RequestBody {
+    fn from(operation: Operation) -> RequestBody {
+        match operation {
+            Operation::Create(fields) => RequestBody::Create(fields),
+            Operation::Create2(fields) => RequestBody::Create2(fields),
+            Operation::CreateContainer(fields) => RequestBody::CreateContainer(fields),
+            Operation::CreateTtl(fields) => RequestBody::CreateTtl(fields),
+            Operation::Delete(fields) => RequestBody::Delete(fields),
+            Operation::SetData(fields) => RequestBody::SetData(fields),
+            Operation::Check(fields) => RequestBody::Check(fields),
+            Operation::GetData(fields) => RequestBody::GetData(fields),
+            Operation::GetChildren(fields) => RequestBody::GetChildren(fields),
+        }
+    }
+}
+
 impl RequestBody {
     /// The bytes of a request without the length in front. It copies nothing.
     pub fn encoded_length(&self) -> usize {

@@ -63,10 +63,7 @@ impl RawSession for FakeSession {
     }
 
     fn watch_tree(&self, path: &str) -> TreeEvents {
-        match &self.watch_tree {
-            Some(watch_tree) => watch_tree(path),
-            None => Box::pin(futures_util::stream::empty()),
-        }
+        self.watch_tree.as_ref()?(path)
     }
 
     fn orders_events(&self) -> bool {

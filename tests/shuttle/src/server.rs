@@ -1,12 +1,13 @@
 //! An ensemble in memory.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::future::{FutureExt, ready};
 use shuttle::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
-use zookeeper_recipes_connection::Network;
+use zookeeper_recipes_connection::{Connecting, Host, Network};
 use zookeeper_recipes_core::ensemble::{
     Answer, ConnectionState, EnsembleFacts, Exchange, Operation, Outcome, RawReply, RequestBody,
     RequestError, Scope, ServerSession, SessionEnd, SessionId, Watch, WatchEvent, boxed_reply,
@@ -38,23 +39,25 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Counted(Mutex<u128>);
 
-impl Environment for Counted {
-    fn network(&self, _: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+impl Network for Counted {
+    fn connect(&self, _: &Host, _: SocketAddr, _: Duration) -> Connecting {
         unreachable!("it opens no connection")
     }
 
     fn now(&self) -> Duration {
         NOW
     }
+}
+
+impl Environment for Counted {
+    fn network(&self, _: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        unreachable!("it opens no connection")
+    }
 
     fn random(&self) -> u128 {
         let mut drawn = self.0.lock().expect("no thread panics with it");
         *drawn += 1;
         *drawn
-    }
-
-    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        work
     }
 }
 

@@ -1,13 +1,13 @@
 //! The options that no session can be opened with, and those that an ensemble does not use.
 
-use std::mem;
+use std::fmt;
 use std::time::Duration;
 
 use crate::invalid_input::InvalidInput;
 use crate::owner::check_service;
 use crate::server::connect_string::ConnectString;
-use crate::server::options::{ConnectOptions, ConnectionOption, SHORTEST_TIMEOUT};
-use crate::server::scope;
+use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
+use crate::server::scope::{MIN_LIMIT, OVERHEAD};
 
 /// The longest time of ZooKeeper's protocol.
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
@@ -18,51 +18,28 @@ const MAX_LIMIT: usize = i32::MAX as usize;
 impl ConnectOptions {
     /// Refuses options that no session can be opened with. No error contains credentials.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        let refuse = |subject, given: String, problem: String| {
-            Err(InvalidInput::new(subject, given, problem))
-        };
-        let times = [
-            ("session timeout", self.session_timeout, SHORTEST_TIMEOUT),
-            ("tick", self.tick, Duration::from_nanos(1)),
-        ];
-        for (subject, given, least) in times {
-            let Some(given) = given else { continue };
-            let shown = format!("{given:?}");
-            if given < least {
-                return refuse(
-                    subject,
-                    shown,
-                    format!("is too short: the least is {least:?}"),
-                );
-            }
-            if given > LONGEST {
-                let problem = "is too long for ZooKeeper's protocol: the most is";
-                return refuse(subject, shown, format!("{problem} {LONGEST:?}"));
-            }
-        }
+        let timeout = self.session_timeout.unwrap_or(LONGEST);
+        let tick = self.tick.unwrap_or(LONGEST);
         let limit = self.jute_maxbuffer;
-        if !(scope::MIN_LIMIT..=MAX_LIMIT).contains(&limit) {
-            let problem = format!("is not between {} and {MAX_LIMIT}", scope::MIN_LIMIT);
-            return refuse("jute.maxbuffer", format!("of {limit} bytes"), problem);
-        }
-        let mut has_sasl = false;
+        check_range("session timeout", timeout, SHORTEST_TIMEOUT, LONGEST)?;
+        check_range("tick", tick, Duration::from_nanos(1), LONGEST)?;
+        check_range("jute.maxbuffer", limit, MIN_LIMIT, MAX_LIMIT)?;
+        let of_sasl = self.auth.iter().filter(|(scheme, _)| scheme == "sasl");
+        let has_two_users = of_sasl.count() > 1;
         for (scheme, credentials) in &self.auth {
-            let problem = match &**scheme {
-                "digest" | "sasl" if !credentials.contains(&b':') => {
-                    "needs credentials of the form user:password"
-                }
-                "sasl" if mem::replace(&mut has_sasl, true) => {
-                    "is given twice, and a session shows one user by SASL"
-                }
-                _ => "",
-            };
-            if !problem.is_empty() {
-                return refuse("scheme", scheme.clone(), problem.to_owned());
+            let refuse = |problem| Err(InvalidInput::new("scheme", scheme, problem));
+            let has_user = matches!(&**scheme, "digest" | "sasl");
+            if has_user && !credentials.contains(&b':') {
+                return refuse("needs credentials of the form user:password");
             }
-            let bytes = scope::OVERHEAD + scheme.len() + credentials.len();
+            if scheme == "sasl" && has_two_users {
+                return refuse("is given twice, and a session shows one user by SASL");
+            }
+            let bytes = OVERHEAD + scheme.len() + credentials.len();
             if bytes > limit {
                 let problem = format!("are longer than the {limit} bytes that the servers accept");
-                return refuse("credentials", format!("of {bytes} bytes"), problem);
+                let given = format!("of {bytes} bytes");
+                return Err(InvalidInput::new("credentials", given, problem));
             }
         }
         self.owner.as_deref().map_or(Ok(()), check_service)
@@ -83,27 +60,35 @@ impl ConnectOptions {
 
     /// Refuses the options that are set and that this `way` of opening a session does not use.
     ///
-    /// An [`Ensemble`](crate::Ensemble) names the options that it uses.
+    /// The options for the connections are `session_timeout`, `auth` and `tls`. An
+    /// [`Ensemble`](crate::Ensemble) names the ones that it uses. The session uses all others.
     ///
     /// # Errors
     ///
     /// [`InvalidInput`], which names the option and the way.
-    pub fn refuse_all_but(&self, used: &[ConnectionOption], way: &str) -> Result<(), InvalidInput> {
-        use ConnectionOption::{Auth, SessionTimeout, Tls};
+    pub fn refuse_all_but(&self, used: &[&str], way: &str) -> Result<(), InvalidInput> {
         let options = [
-            (
-                SessionTimeout,
-                "session_timeout",
-                self.session_timeout.is_some(),
-            ),
-            (Auth, "auth", !self.auth.is_empty()),
-            (Tls, "tls", self.is_encrypted),
+            ("session_timeout", self.session_timeout.is_some()),
+            ("auth", !self.auth.is_empty()),
+            ("tls", self.is_encrypted),
         ];
-        let unused = options
-            .into_iter()
-            .filter(|(option, ..)| !used.contains(option));
-        InvalidInput::refuse_set(unused.map(|(_, name, is_set)| (name, is_set)), way)
+        let unused = options.into_iter().filter(|(name, _)| !used.contains(name));
+        InvalidInput::refuse_set(unused, way)
     }
+}
+
+/// Refuses a value that is out of range.
+fn check_range<T: PartialOrd + fmt::Debug>(
+    subject: &'static str,
+    given: T,
+    least: T,
+    most: T,
+) -> Result<(), InvalidInput> {
+    if given >= least && given <= most {
+        return Ok(());
+    }
+    let problem = format!("is not between {least:?} and {most:?}");
+    Err(InvalidInput::new(subject, format!("{given:?}"), problem))
 }
 
 /// The error of options of TLS that cannot be used.

@@ -11,9 +11,7 @@ pub(crate) struct ConnectString {
     /// The connect string without spaces around its hosts.
     pub(crate) text: String,
     pub(crate) hosts: Vec<Host>,
-    /// True for each host that is to be encrypted, and false for each that is not to be.
-    ///
-    /// A host that does not say is left out.
+    /// Whether each host is to be encrypted whose scheme says so.
     are_encrypted: Vec<bool>,
     /// The chroot. `/` if the connect string has none.
     pub(crate) chroot: String,
@@ -63,15 +61,13 @@ impl ConnectString {
         if self.are_encrypted.iter().all(|it| *it == is_encrypted) {
             return Ok(());
         }
-        let problem = match is_encrypted {
-            true => "has tcp:// in it, which is not encrypted, but the options set TLS",
-            false if cfg!(feature = "tls") => {
-                "has tcp+tls:// in it, which needs the options of TLS: ConnectOptions::tls"
-            }
-            false => {
-                "has tcp+tls:// in it, which needs the options of TLS: ConnectOptions::tls of the \
-                 cargo feature tls"
-            }
+        let problem = if is_encrypted {
+            "has tcp:// in it, which is not encrypted, but the options set TLS"
+        } else if cfg!(feature = "tls") {
+            "has tcp+tls:// in it, which needs the options of TLS: ConnectOptions::tls"
+        } else {
+            "has tcp+tls:// in it, which needs the options of TLS: ConnectOptions::tls of the cargo \
+             feature tls"
         };
         Err(InvalidInput::new("connect string", &self.text, problem))
     }

@@ -27,14 +27,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use uuid::Uuid;
+use zookeeper_recipes_connection::{Network, Tcp};
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
-use crate::server::environment::{Environment, ThisMachine};
+#[cfg(feature = "tls")]
+use crate::server::check_options::refused_tls;
 use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
-pub use crate::server::options::ConnectionOption;
 pub use crate::server::raw_session::{
     RawAnswer, RawReply, RawSession, SessionId, TreeEvents, Watch, boxed_reply,
 };
@@ -104,8 +106,42 @@ impl EnsembleFacts {
             address,
             chroot: "/".to_owned(),
             session_timeout: Some(DEFAULT_TIMEOUT),
-            environment: Arc::new(ThisMachine),
+            environment: Arc::new(Tcp::new()),
         }
+    }
+}
+
+/// The connections, the clock, the random numbers and the tasks of an ensemble.
+///
+/// A simulation implements it, so that the ensemble and its connections are simulated as they are.
+pub trait Environment: Network {
+    /// What opens connections with the options.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if one of the options cannot be used here.
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput>;
+
+    /// A random number that nobody can guess.
+    fn random(&self) -> u128 {
+        Uuid::new_v4().as_u128()
+    }
+
+    /// Wraps a task before it is spawned.
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        work
+    }
+}
+
+impl Environment for Tcp {
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &options.tls {
+            let encrypted = Tcp::new().encrypted(tls.clone());
+            return Ok(Arc::new(encrypted.map_err(|error| refused_tls(&error))?));
+        }
+        let _ = options;
+        Ok(Arc::new(Tcp::new()))
     }
 }
 

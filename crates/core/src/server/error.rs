@@ -121,7 +121,7 @@ pub enum Refusal {
     /// The znode has children.
     #[error("the znode has children")]
     NotEmpty,
-    /// The access control list forbids the request: see also [`NoPermission`](Self::NoPermission).
+    /// The access control list forbids the request. See also [`NoPermission`](Self::NoPermission).
     #[error("no permission: the znode's access control list forbids it")]
     NoAuth,
     /// The access control list of the znode does not grant this permission to the session.
@@ -130,8 +130,7 @@ pub enum Refusal {
     /// [`Error::Refused`](crate::Error::Refused) names the parent then.
     #[error("no permission: the znode's access control list does not grant `{0}` to this session")]
     NoPermission(Permission),
-    /// The session has no credentials, for which the scheme `auth` in the access control list
-    /// stands. The request was not sent.
+    /// The access control list names the credentials of a session that has none. Nothing was sent.
     #[error(
         "the access control list names the creator by the scheme `auth`, and the session has no \
          credentials: set `ConnectOptions::auth`"
@@ -146,10 +145,7 @@ pub enum Refusal {
     /// The request is longer than the servers accept. It was not sent.
     #[error("{0}")]
     TooLong(InvalidInput),
-    /// The reply is longer than this client reads, such as a list of very many children.
-    ///
-    /// The request only reads. The session continues. The same request gets the same reply again,
-    /// until children are deleted.
+    /// The reply to a read is longer than this client reads. The session continues.
     #[error(
         "the reply has {length} bytes, and this client reads at most {limit}: too many children"
     )]
@@ -162,10 +158,7 @@ pub enum Refusal {
     /// The reply to a request that only reads cannot be decoded.
     #[error("the server sent a reply that cannot be read: {0}")]
     UnreadableReply(String),
-    /// The session is local to one server, and the server does not upgrade it.
-    ///
-    /// Only a global session can own ephemeral znodes, and each contender is one. No attempt can
-    /// succeed before somebody changes the configuration of the servers.
+    /// The session is local to one server, so it cannot own a contender's ephemeral znode.
     #[error(
         "the session is local, so it cannot create an ephemeral znode: set \
          localSessionsUpgradingEnabled=true or localSessionsEnabled=false at the servers"
@@ -174,13 +167,11 @@ pub enum Refusal {
     /// The parent is an ephemeral znode, which cannot have children.
     #[error("the parent is an ephemeral znode, which cannot have children")]
     NoChildrenForEphemerals,
-    /// The paths of the session's ephemeral znodes would be too long together. The request was not
-    /// sent.
+    /// The paths of the session's ephemeral znodes would be too long together. Nothing was sent.
     ///
-    /// The transaction that ends a session lists them, and no member of an ensemble can read one
-    /// that is too long: the ensemble would stop for good. Other znodes of the session have to be
-    /// deleted first, or another session has to be opened.
-    /// [`Session::ephemeral_bytes_left`](crate::Session::ephemeral_bytes_left) says what is left.
+    /// The transaction that ends a session lists them. An ensemble stops for good at one that its
+    /// members cannot read. See
+    /// [`Session::ephemeral_bytes_left`](crate::Session::ephemeral_bytes_left).
     #[error(
         "the paths of the session's ephemeral znodes would have {bytes} bytes, and the servers \
          can end a session with {limit}: open another session, or set \

@@ -44,18 +44,6 @@ pub struct ConnectOptions {
     pub(crate) tls: Option<zookeeper_recipes_connection::TlsOptions>,
 }
 
-/// An option that the connections of a session need. The session itself uses all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ConnectionOption {
-    /// [`ConnectOptions::session_timeout`].
-    SessionTimeout,
-    /// [`ConnectOptions::auth`].
-    Auth,
-    /// `ConnectOptions::tls`.
-    Tls,
-}
-
 impl ConnectOptions {
     /// The default: both timeouts are 10 seconds, and there are no credentials.
     pub fn new() -> ConnectOptions {

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use futures_util::future::{BoxFuture, Either, FutureExt, Map, ready};
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::future::{BoxFuture, Either, FutureExt, Map};
 use zookeeper_recipes_connection::{
-    Answer, Connection, Pending, RequestError, TreeEvent, WatchEvent, WatchedRead,
+    Answer, Connection, Pending, RequestError, TreeWatch, WatchEvent, WatchedRead,
 };
-use zookeeper_recipes_protocol::{OpCode, RequestBody};
+use zookeeper_recipes_protocol::RequestBody;
 
 /// One ZooKeeper session, which sends the requests of the protocol as they are.
 ///
@@ -20,11 +19,9 @@ pub trait RawSession: fmt::Debug + Send + Sync {
 
     /// Watches the znode at this path at the server, and all znodes below it.
     ///
-    /// The request is sent when this is called. The first event is [`TreeEvent::Missed`], once the
-    /// watch is set. Nothing comes behind an error. By default each watch is refused.
+    /// The request is sent when this is called. By default each watch is refused: `None`.
     fn watch_tree(&self, _path: &str) -> TreeEvents {
-        let refused = RequestError::Unsupported(OpCode::AddWatch);
-        stream::once(ready(Err(refused))).boxed()
+        None
     }
 
     /// True if the events of one connection come in the order of their transactions.
@@ -66,11 +63,7 @@ impl RawSession for Connection {
     }
 
     fn watch_tree(&self, path: &str) -> TreeEvents {
-        let watch = Connection::watch_tree(self, path);
-        let next = |mut watch: zookeeper_recipes_connection::TreeWatch| async move {
-            Some((watch.next().await, watch))
-        };
-        stream::unfold(watch, next).boxed()
+        Some(Connection::watch_tree(self, path))
     }
 
     fn leave_server(&self) {
@@ -82,8 +75,8 @@ impl RawSession for Connection {
     }
 }
 
-/// The events of a znode and of all znodes below it. If the stream is dropped, the watch is removed.
-pub type TreeEvents = BoxStream<'static, Result<TreeEvent, RequestError>>;
+/// The events of a znode and of all znodes below it. `None` if there are no such watches.
+pub type TreeEvents = Option<TreeWatch>;
 
 /// An answer, and the watch that the request has set.
 pub type RawAnswer = Result<(Answer, Option<Watch>), RequestError>;

@@ -74,21 +74,23 @@ impl Scope {
         &self,
         mut operation: Operation,
     ) -> Result<Operation, ServerError> {
-        let (is_sequential, act) = match &operation {
+        let at_root = operation.path() == "/";
+        let is_sequential = match &operation {
+            Operation::Create2(_) | Operation::CreateContainer(_) | Operation::Delete(_)
+                if at_root =>
+            {
+                return Err(bad("the root cannot be created or deleted".to_owned()));
+            }
             Operation::Create2(create) | Operation::CreateContainer(create) => {
                 self.check_acl(&create.acl)?;
-                (create.mode.is_sequential(), Some("create"))
+                create.mode.is_sequential()
             }
-            Operation::Delete(_) => (false, Some("delete")),
-            Operation::Check(_) | Operation::SetData(_) => (false, None),
+            Operation::Delete(_) | Operation::Check(_) | Operation::SetData(_) => false,
             other => {
                 let problem = format!("the operation of a transaction is {:?}", other.opcode());
                 return Err(bad(problem));
             }
         };
-        if let ("/", Some(act)) = (operation.path(), act) {
-            return Err(bad(format!("can not {act} root node")));
-        }
         let path = take(operation.path_mut());
         *operation.path_mut() = self.server_path(path, is_sequential)?;
         Ok(operation)
@@ -100,9 +102,11 @@ impl Scope {
     /// make the server accept it, but no later session can show that identity.
     fn check_acl(&self, acl: &[Acl]) -> Result<(), ServerError> {
         let by_creator = |entry: &Acl| &*entry.id.scheme == "auth";
-        match acl.iter().any(by_creator) {
-            true if self.is_anonymous => Err(ServerError::Refused(Refusal::NoCredentials)),
-            false if acl.is_empty() => Err(ServerError::Refused(Refusal::InvalidAcl)),
+        if self.is_anonymous && acl.iter().any(by_creator) {
+            return Err(ServerError::Refused(Refusal::NoCredentials));
+        }
+        match acl {
+            [] => Err(ServerError::Refused(Refusal::InvalidAcl)),
             _ => Ok(()),
         }
     }

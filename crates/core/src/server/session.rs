@@ -4,21 +4,39 @@ use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::future::{self, FutureExt, Ready};
+use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::sync::watch;
-use zookeeper_recipes_connection::{Answer, ConnectionState, Exchange, RequestError, TreeEvent};
+use zookeeper_recipes_connection::{
+    Answer, ConnectionState, Exchange, RequestError, TreeEvent, TreeWatch as ServerTreeWatch,
+};
 use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, ErrorCode, OpCode, Operation, Outcome, PathRequest, ReadRequest,
     ReplyBody, RequestBody, Stat,
 };
 
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
-use crate::server::raw_session::{RawReply, RawSession, SessionId, TreeEvents, Watch};
+use crate::server::raw_session::{RawReply, RawSession, SessionId, Watch};
 use crate::server::scope::Scope;
+
+/// Reads an answer whose reply has this form. A `$watch` has to be set, too.
+macro_rules! reply {
+    ($form:pat => $value:expr) => {
+        |answer, _| match accepted(answer)? {
+            $form => Ok($value),
+            other => Err(unexpected(&other)),
+        }
+    };
+    ($form:pat, $watch:ident => $value:expr) => {
+        |answer, watch| match (accepted(answer)?, watch) {
+            ($form, Some($watch)) => Ok($value),
+            (other, _) => Err(unexpected(&other)),
+        }
+    };
+}
 
 /// One ZooKeeper session that a server has confirmed, with a method for each request of the recipes.
 ///
@@ -67,12 +85,12 @@ enum Asked<T, E> {
         /// The bytes of the chroot.
         chroot: usize,
     },
-    /// Nothing is sent. The answer, until it is taken.
-    Known(Box<Option<Result<T, E>>>),
+    /// Nothing is sent.
+    Known(Ready<Box<Result<T, E>>>),
 }
 
-/// Reads the answer to a request, in whose paths the chroot has so many bytes.
-type Read<T, E> = fn(usize, Answer, Option<Watch>) -> Result<T, E>;
+/// Reads the answer to a request, whose paths are below the chroot already.
+type Read<T, E = ServerError> = fn(Answer, Option<Watch>) -> Result<T, E>;
 
 /// The data and the metadata of a znode.
 pub type Node = (Vec<u8>, Stat);
@@ -118,13 +136,19 @@ impl ServerSession {
 
     /// A stream of the current state of the connection and each later state.
     ///
-    /// States that pass quickly may be skipped, but the last state is never skipped. The stream
-    /// does not keep the session open. It ends after [`ConnectionState::Ended`].
+    /// States that pass quickly may be skipped, but the last state is never skipped, and two
+    /// connections have a [`ConnectionState::Disconnected`] between them. The stream does not keep
+    /// the session open. It ends after [`ConnectionState::Ended`].
     pub fn states(&self) -> BoxStream<'static, ConnectionState> {
         let (states, timeout) = (self.connection_states.clone(), self.timeout);
         stream::unfold((states, None), move |(mut states, seen)| async move {
-            let state = next_state(&mut states, timeout, seen).await?;
-            Some((state, (states, Some(state))))
+            if let Some(ConnectionState::Ended(_)) = seen {
+                return None;
+            }
+            let next = |state| next_state(seen, seen_with(state, timeout));
+            let state = states.wait_for(|state| next(*state).is_some()).await;
+            let next = next(*state.ok()?)?;
+            Some((next, (states, Some(next))))
         })
         .boxed()
     }
@@ -135,7 +159,7 @@ impl ServerSession {
     pub fn connection(&self) -> Option<u64> {
         match *self.connection_states.borrow() {
             ConnectionState::Connected { connection, .. } => Some(connection),
-            ConnectionState::Disconnected { .. } | ConnectionState::Ended(_) => None,
+            _ => None,
         }
     }
 
@@ -173,68 +197,60 @@ impl ServerSession {
         mode: CreateMode,
         acl: impl Into<Cow<'a, [Acl]>>,
     ) -> Pending<Created> {
-        let create = Operation::create(path, data, mode, acl.into());
-        let create = self.scope.with_server_path(create);
-        self.ask(create.map(alone), |chroot, answer, _| {
-            match accepted(answer)? {
-                ReplyBody::Create2 { path, stat } => {
-                    let path = below(chroot, path);
-                    Ok(Created { path, stat })
-                }
-                other => Err(unexpected(&other)),
-            }
-        })
+        let created = reply!(ReplyBody::Create2 { path, stat } => Created { path, stat });
+        self.alone(Operation::create(path, data, mode, acl.into()), created)
     }
 
     /// Deletes a znode with any version of its data.
     pub fn delete(&self, path: &str) -> Pending<()> {
-        let delete = self.scope.with_server_path(Operation::delete(path));
-        self.ask(delete.map(alone), |_, answer, _| accepted(answer).map(drop))
+        let deleted = |answer, _| accepted(answer).map(drop);
+        self.alone(Operation::delete(path), deleted)
     }
 
     /// Reads the names of a znode's children, in no order.
     pub fn list(&self, path: &str) -> Pending<Vec<String>> {
-        self.read(path, false, RequestBody::GetChildren, |_, answer, _| {
-            children(answer)
-        })
+        let names = reply!(ReplyBody::Children { children } => children);
+        self.read(path, false, RequestBody::GetChildren, names)
     }
 
     /// Reads the names of a znode's children, and watches for created and deleted children.
     pub fn list_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
-        self.read(path, true, RequestBody::GetChildren, |_, answer, watch| {
-            Ok((children(answer)?, expect_watch(watch)?))
-        })
+        let names = reply!(ReplyBody::Children { children }, watch => (children, watch));
+        self.read(path, true, RequestBody::GetChildren, names)
+    }
+
+    /// Reads the names of a znode's children, in no order, and the metadata of the znode itself.
+    pub fn list_with_stat(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
+        let names = reply!(ReplyBody::Children2 { children, stat } => (children, stat));
+        self.read(path, false, RequestBody::GetChildren2, names)
     }
 
     /// Reads the data and the metadata of a znode.
     pub fn get(&self, path: &str) -> Pending<Node> {
-        self.read(path, false, RequestBody::GetData, |_, answer, _| {
-            node(answer)
-        })
+        let node = reply!(ReplyBody::Data { data, stat } => (data.unwrap_or_default(), stat));
+        self.read(path, false, RequestBody::GetData, node)
     }
 
     /// Reads a znode, and watches for a change of its data and for its deletion.
     ///
     /// If the znode does not exist, no watch is set.
     pub fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
-        self.read(path, true, RequestBody::GetData, |_, answer, watch| {
-            let (data, stat) = node(answer)?;
-            Ok((data, stat, expect_watch(watch)?))
-        })
+        let node = reply!(
+            ReplyBody::Data { data, stat }, watch => (data.unwrap_or_default(), stat, watch)
+        );
+        self.read(path, true, RequestBody::GetData, node)
     }
 
     /// Reads the metadata of a znode, and watches for its creation, change and deletion.
     ///
     /// `None` means that the znode does not exist. The watch is set even then.
     pub fn exists_and_watch(&self, path: &str) -> Pending<(Option<Stat>, Watch)> {
-        self.read(path, true, RequestBody::Exists, |_, answer, watch| {
-            let stat = match accepted(answer) {
-                Ok(ReplyBody::Stat(stat)) => Some(stat),
-                Ok(other) => return Err(unexpected(&other)),
-                Err(error) if error.is(Refusal::NoNode) => None,
-                Err(error) => return Err(error),
-            };
-            Ok((stat, expect_watch(watch)?))
+        self.read(path, true, RequestBody::Exists, |answer, watch| {
+            match (if_there(accepted(answer))?, watch) {
+                (Some(ReplyBody::Stat(stat)), Some(watch)) => Ok((Some(stat), watch)),
+                (None, Some(watch)) => Ok((None, watch)),
+                (other, _) => Err(unexpected(&other)),
+            }
         })
     }
 
@@ -249,38 +265,24 @@ impl ServerSession {
         if operations.is_empty() {
             return Pending::known(Ok(Vec::new()));
         }
-        let operations = operations.into_iter().enumerate();
-        let at_server = operations.map(|(index, operation)| {
-            let refused = |error| TransactionError {
-                operation: Some(index),
-                error,
-            };
-            self.scope.with_server_path(operation).map_err(refused)
-        });
+        let at_server = operations
+            .into_iter()
+            .enumerate()
+            .map(|(index, operation)| {
+                let operation = self.scope.with_server_path(operation);
+                operation.map_err(|error| TransactionError {
+                    operation: Some(index),
+                    error,
+                })
+            });
         let request = at_server.collect::<Result<_, _>>().map(RequestBody::Multi);
-        self.ask(request, |chroot, answer, _| match accepted(answer)? {
+        self.ask(request, |answer, _| match accepted(answer)? {
             ReplyBody::Multi(results) => match refused(&results) {
                 Some(refused) => Err(refused),
-                None => {
-                    let outcomes = results.into_iter().map(|it| outcome(chroot, it));
-                    Ok(outcomes.collect::<Result<_, _>>()?)
-                }
+                None => Ok(results.into_iter().map(with_stat).collect()),
             },
-            other => Err(unexpected(&other).into()),
+            other => Err(unexpected(&other)),
         })
-    }
-
-    /// Reads the names of a znode's children, in no order, and the metadata of the znode itself.
-    pub fn list_with_stat(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
-        self.read(
-            path,
-            false,
-            RequestBody::GetChildren2,
-            |_, answer, _| match accepted(answer)? {
-                ReplyBody::Children2 { children, stat } => Ok((children, stat)),
-                other => Err(unexpected(&other)),
-            },
-        )
     }
 
     /// Reads several znodes in one request, or in several if one would be too long.
@@ -300,28 +302,22 @@ impl ServerSession {
         paths: &[String],
     ) -> impl Future<Output = Result<Vec<Result<Node, ServerError>>, ServerError>> + Send + use<>
     {
-        let requests = self.scope.reads(paths).into_iter();
-        let replies: Vec<_> = requests
-            .map(|paths| {
-                let reads = paths.iter().map(|path| {
-                    let path = self.scope.server_path(path, false)?;
-                    let watch = false;
-                    Ok(Operation::GetData(ReadRequest { path, watch }))
-                });
-                let request = reads.collect::<Result<_, _>>().map(RequestBody::MultiRead);
-                self.ask(request, |_, answer, _| match accepted(answer)? {
-                    ReplyBody::Multi(results) => Ok(results.into_iter().map(read_result).collect()),
-                    other => Err(unexpected(&other)),
-                })
-            })
-            .collect();
-        async move {
-            let mut nodes: Vec<Result<Node, ServerError>> = Vec::new();
-            for reply in replies {
-                nodes.append(&mut reply.await?);
-            }
-            Ok(nodes)
-        }
+        let replies = self.scope.reads(paths).into_iter().map(|paths| {
+            let reads = paths.iter().map(|path| {
+                let path = self.scope.server_path(path, false)?;
+                Ok(Operation::GetData(ReadRequest::new(path, false)))
+            });
+            let request = reads.collect::<Result<_, _>>().map(RequestBody::MultiRead);
+            self.ask(
+                request,
+                reply!(ReplyBody::Multi(results) => {
+                    results.into_iter().map(node).collect::<Vec<_>>()
+                }),
+            )
+        });
+        // All of them are sent now.
+        let replies: Vec<_> = replies.collect();
+        stream::iter(replies).then(|reply| reply).try_concat()
     }
 
     /// Watches a znode and all znodes below it, also those that are created later.
@@ -349,12 +345,10 @@ impl ServerSession {
         let events = path.map(|path| self.raw.watch_tree(&path));
         let chroot = self.scope.chroot_length();
         async move {
-            let mut events = events?;
-            match events.next().await {
-                Some(Ok(_)) => Ok(TreeWatch { events, chroot }),
-                Some(Err(error)) => Err(error.into()),
-                None => Err(RequestError::Unsupported(OpCode::AddWatch).into()),
-            }
+            let unsupported = RequestError::Unsupported(OpCode::AddWatch);
+            let mut events = events?.ok_or(unsupported)?;
+            events.next().await?;
+            Ok(TreeWatch { events, chroot })
         }
     }
 
@@ -364,7 +358,7 @@ impl ServerSession {
     pub fn sync(&self, path: &str) -> Pending<Exchange> {
         let path = self.scope.server_path(path, false);
         let request = path.map(|path| RequestBody::Sync(PathRequest { path }));
-        self.ask(request, |_, answer, _| {
+        self.ask(request, |answer, _| {
             let exchange = answer.exchange;
             accepted(answer).map(|_| exchange)
         })
@@ -382,17 +376,25 @@ impl ServerSession {
     pub fn commit_noop(&self) -> Pending<Exchange> {
         let root = self.scope.with_server_path(Operation::check("/"));
         let request = root.map(|root| RequestBody::Multi(vec![root]));
-        self.ask(request, |_, answer, _| {
+        self.ask(request, |answer, _| {
             let exchange = answer.exchange;
             let refused = match accepted(answer) {
                 Ok(ReplyBody::Multi(results)) => refused(&results).map(|refused| refused.error),
                 Ok(other) => Some(unexpected(&other)),
                 Err(error) => Some(error),
             };
-            let is_failure =
-                |error: &ServerError| !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth);
-            refused.filter(is_failure).map_or(Ok(exchange), Err)
+            match refused {
+                Some(error) if !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth) => {
+                    Err(error)
+                }
+                _ => Ok(exchange),
+            }
         })
+    }
+
+    fn alone<T>(&self, operation: Operation, read: Read<T>) -> Pending<T> {
+        let operation = self.scope.with_server_path(operation);
+        self.ask(operation.map(RequestBody::from), read)
     }
 
     fn read<T>(
@@ -400,11 +402,13 @@ impl ServerSession {
         path: &str,
         watch: bool,
         request: fn(ReadRequest) -> RequestBody,
-        read: Read<T, ServerError>,
+        read: Read<T>,
     ) -> Pending<T> {
         let path = self.scope.server_path(path, false);
-        let request = path.map(|path| request(ReadRequest { path, watch }));
-        self.ask(request, read)
+        self.ask(
+            path.map(|path| request(ReadRequest::new(path, watch))),
+            read,
+        )
     }
 
     fn ask<T, E>(&self, request: Result<RequestBody, E>, read: Read<T, E>) -> Pending<T, E> {
@@ -419,9 +423,16 @@ impl ServerSession {
     }
 }
 
+impl fmt::Debug for ServerSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ServerSession({})", self.id)
+    }
+}
+
 /// A watch of a znode and all znodes below it. If it is dropped, the server forgets the watch.
+#[derive(Debug)]
 pub struct TreeWatch {
-    events: TreeEvents,
+    events: ServerTreeWatch,
     chroot: usize,
 }
 
@@ -440,32 +451,20 @@ impl TreeWatch {
     ///
     /// If the future is dropped, no event is lost.
     pub async fn next(&mut self) -> Option<TreeEvent> {
-        let chroot = self.chroot;
-        Some(match self.events.next().await?.ok()? {
-            TreeEvent::Created(path) => TreeEvent::Created(below(chroot, path)),
-            TreeEvent::Deleted(path) => TreeEvent::Deleted(below(chroot, path)),
-            TreeEvent::DataChanged(path) => TreeEvent::DataChanged(below(chroot, path)),
-            TreeEvent::Missed => TreeEvent::Missed,
-        })
-    }
-}
-
-impl fmt::Debug for TreeWatch {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("TreeWatch")
+        let mut event = self.events.next().await.ok()?;
+        if let TreeEvent::Created(path) | TreeEvent::Deleted(path) | TreeEvent::DataChanged(path) =
+            &mut event
+        {
+            remove_chroot(self.chroot, path);
+        }
+        Some(event)
     }
 }
 
 impl<T, E> Pending<T, E> {
     /// The answer to what needs no request.
     fn known(answer: Result<T, E>) -> Pending<T, E> {
-        Pending(Asked::Known(Box::new(Some(answer))))
-    }
-}
-
-impl fmt::Debug for ServerSession {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ServerSession({})", self.id)
+        Pending(Asked::Known(future::ready(Box::new(answer))))
     }
 }
 
@@ -478,11 +477,13 @@ impl<T, E: From<ServerError>> Future for Pending<T, E> {
                 reply,
                 read,
                 chroot,
-            } => reply.poll_unpin(context).map(|answer| match answer {
-                Ok((answer, watch)) => read(*chroot, answer, watch),
-                Err(error) => Err(ServerError::from(error).into()),
-            }),
-            Asked::Known(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            } => {
+                let answer = ready!(reply.poll_unpin(context));
+                let (mut answer, watch) = answer.map_err(ServerError::from)?;
+                created_paths(&mut answer.reply.body, |path| remove_chroot(*chroot, path));
+                Poll::Ready(read(answer, watch))
+            }
+            Asked::Known(answer) => answer.poll_unpin(context).map(|answer| *answer),
         }
     }
 }
@@ -495,56 +496,47 @@ impl<T, E> fmt::Debug for Pending<T, E> {
     }
 }
 
-/// The request of an operation that is in no transaction.
-fn alone(operation: Operation) -> RequestBody {
-    match operation {
-        Operation::Create(request) => RequestBody::Create(request),
-        Operation::Create2(request) => RequestBody::Create2(request),
-        Operation::CreateContainer(request) => RequestBody::CreateContainer(request),
-        Operation::CreateTtl(request) => RequestBody::CreateTtl(request),
-        Operation::Delete(request) => RequestBody::Delete(request),
-        Operation::SetData(request) => RequestBody::SetData(request),
-        Operation::Check(request) => RequestBody::Check(request),
-        Operation::GetData(request) => RequestBody::GetData(request),
-        Operation::GetChildren(request) => RequestBody::GetChildren(request),
-    }
-}
-
-/// The path below the chroot, which has so many bytes, of a znode at this path at the server.
-fn below(chroot: usize, mut path: String) -> String {
-    match path.get(chroot..) {
-        Some("") => "/".to_owned(),
-        Some(it) if it.starts_with('/') => {
-            path.drain(..chroot);
-            path
+/// Changes the paths of the znodes that a request has created.
+fn created_paths(reply: &mut ReplyBody, change: impl Fn(&mut String)) {
+    match reply {
+        ReplyBody::Create2 { path, .. } => change(path),
+        ReplyBody::Multi(results) => {
+            for result in results {
+                if let Outcome::Create { path } | Outcome::Create2 { path, .. } = result {
+                    change(path);
+                }
+            }
         }
-        _ => path,
+        _ => {}
     }
 }
 
-/// The result of one operation of a transaction, as the session sees it.
-fn outcome(chroot: usize, result: Outcome) -> Result<Outcome, ServerError> {
-    let created = |path, stat| {
-        let path = below(chroot, path);
-        Ok(Outcome::Create2 { path, stat })
-    };
+/// Removes the chroot, which has so many bytes, from a path at the server.
+fn remove_chroot(chroot: usize, path: &mut String) {
+    match path.get(chroot..) {
+        Some("") => "/".clone_into(path),
+        Some(it) if it.starts_with('/') => drop(path.drain(..chroot)),
+        _ => {}
+    }
+}
+
+/// The result of one operation. Some servers answer the create of a container without a stat.
+fn with_stat(result: Outcome) -> Outcome {
     match result {
-        Outcome::Create2 { path, stat } => created(path, stat),
         Outcome::Create { path } => {
-            let unknown = Stat {
+            let stat = Stat {
                 czxid: -1,
                 ..Stat::default()
             };
-            created(path, unknown)
+            Outcome::Create2 { path, stat }
         }
-        Outcome::Check | Outcome::Delete | Outcome::SetData { .. } => Ok(result),
-        other => Err(unexpected(&other)),
+        result => result,
     }
 }
 
 /// The error of a reply of another kind than its request.
-fn unexpected(found: &dyn fmt::Debug) -> ServerError {
-    ServerError::outcome_unknown(format!("unexpected result in the reply: {found:?}"))
+fn unexpected<E: From<ServerError>>(found: &dyn fmt::Debug) -> E {
+    ServerError::outcome_unknown(format!("unexpected result in the reply: {found:?}")).into()
 }
 
 fn accepted(answer: Answer) -> Result<ReplyBody, ServerError> {
@@ -566,61 +558,35 @@ fn seen_with(state: ConnectionState, opened_with: Duration) -> ConnectionState {
     }
 }
 
-/// The next state of the connection. `seen` is the last one.
-///
-/// Two connections have a [`ConnectionState::Disconnected`] between them, even if nobody looked
-/// meanwhile.
-async fn next_state(
-    states: &mut watch::Receiver<ConnectionState>,
-    opened_with: Duration,
-    seen: Option<ConnectionState>,
-) -> Option<ConnectionState> {
-    use ConnectionState::{Connected, Disconnected, Ended};
-    loop {
-        let state = seen_with(*states.borrow_and_update(), opened_with);
-        match (seen, state) {
-            (Some(Ended(_)), _) => return None,
-            (
-                Some(Connected { connection, .. }),
-                Connected {
-                    connection: after,
-                    timeout,
-                    ..
-                },
-            ) if connection != after => return Some(Disconnected { timeout }),
-            (Some(Connected { .. }), Connected { .. })
-            | (Some(Disconnected { .. }), Disconnected { .. }) => states.changed().await.ok()?,
-            _ => return Some(state),
+/// The state to report after `seen`, if the connection has this state now.
+fn next_state(seen: Option<ConnectionState>, now: ConnectionState) -> Option<ConnectionState> {
+    use ConnectionState::{Connected, Disconnected};
+    match (seen, now) {
+        (
+            Some(Connected {
+                connection: seen, ..
+            }),
+            Connected {
+                connection,
+                timeout,
+                ..
+            },
+        ) => {
+            // Nobody looked between the two connections.
+            (connection != seen).then_some(Disconnected { timeout })
         }
+        (Some(Disconnected { .. }), Disconnected { .. }) => None,
+        _ => Some(now),
     }
 }
 
 /// A znode of a read of several.
-fn read_result(result: Outcome) -> Result<Node, ServerError> {
+fn node(result: Outcome) -> Result<Node, ServerError> {
     match result {
         Outcome::GetData { data, stat } => Ok((data.unwrap_or_default(), stat)),
         Outcome::Error(code) => Err(code.into()),
         other => Err(unexpected(&other)),
     }
-}
-
-fn children(answer: Answer) -> Result<Vec<String>, ServerError> {
-    match accepted(answer)? {
-        ReplyBody::Children { children } => Ok(children),
-        other => Err(unexpected(&other)),
-    }
-}
-
-fn node(answer: Answer) -> Result<Node, ServerError> {
-    match accepted(answer)? {
-        ReplyBody::Data { data, stat } => Ok((data.unwrap_or_default(), stat)),
-        other => Err(unexpected(&other)),
-    }
-}
-
-/// The watch of a read that has succeeded.
-fn expect_watch(watch: Option<Watch>) -> Result<Watch, ServerError> {
-    watch.ok_or_else(|| ServerError::outcome_unknown("the read has set no watch"))
 }
 
 /// The operation that made the server refuse a transaction.

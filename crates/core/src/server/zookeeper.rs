@@ -1,22 +1,21 @@
 //! The ensemble over the library's own connection.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
-    Config, Connection, ConnectionState, DisconnectReason, Network, Obstacle, UnsupportedRequests,
-    tokio_is_paused,
+    Config, Connection, ConnectionState, DisconnectReason, Network, Obstacle, Tcp,
+    UnsupportedRequests, tokio_is_paused,
 };
 
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::ensemble::{
-    AuthId, Connector, DEFAULT_TIMEOUT, Ensemble, EnsembleFacts, Scope, ServerSession, SessionId,
+    AuthId, Connector, DEFAULT_TIMEOUT, Ensemble, EnsembleFacts, Environment, Scope, ServerSession,
+    SessionId,
 };
-use crate::server::environment::{Environment, ThisMachine};
 use crate::server::error::{ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::sync::{Mutex, lock};
@@ -27,6 +26,7 @@ use crate::sync::{Mutex, lock};
 const LONGEST_REPLY: usize = 64 << 20;
 
 /// A real ensemble, which is reached over the network.
+#[derive(Debug)]
 pub struct ZookeeperEnsemble {
     connect_string: ConnectString,
     facts: EnsembleFacts,
@@ -45,7 +45,7 @@ impl ZookeeperEnsemble {
                            tokio::time::resume() first, or use a simulated ensemble";
             return Err(InvalidInput::new("tokio clock", "paused", problem));
         }
-        ZookeeperEnsemble::within(Arc::new(ThisMachine), DEFAULT_TIMEOUT, connect_string)
+        ZookeeperEnsemble::within(Arc::new(Tcp::new()), DEFAULT_TIMEOUT, connect_string)
     }
 
     /// The ensemble at these hosts, in a simulated world, with this session timeout by default.
@@ -76,13 +76,42 @@ impl ZookeeperEnsemble {
     }
 }
 
+impl Ensemble for ZookeeperEnsemble {
+    fn facts(&self) -> &EnsembleFacts {
+        &self.facts
+    }
+
+    fn connector(
+        self: Arc<Self>,
+        options: &ConnectOptions,
+    ) -> Result<Arc<dyn Connector>, InvalidInput> {
+        let environment = self.facts.environment.clone();
+        let asked = options.session_timeout.or(self.facts.session_timeout);
+        options.check_hosts(&self.connect_string)?;
+        Ok(Arc::new(ZookeeperConnector {
+            listed: Mutex::new((self.connect_string.clone(), Weak::new())),
+            network: environment.network(options)?,
+            options: options.clone(),
+            scope: options.scope(&self.facts.chroot),
+            obstacles: Mutex::default(),
+            session_timeout: asked.unwrap_or(DEFAULT_TIMEOUT),
+            own_credentials: [environment.random(), environment.random()]
+                .map(|number| format!("{number:032x}")),
+            environment,
+            unsupported: UnsupportedRequests::default(),
+            identity_refused: AtomicBool::new(false),
+        }))
+    }
+}
+
 /// Opens the sessions of one [`Session`](crate::Session) with a real ensemble.
 struct ZookeeperConnector {
-    listed: Mutex<Listed>,
+    /// The hosts, which may be replaced, and the last session, which follows then.
+    listed: Mutex<(ConnectString, Weak<Connection>)>,
     environment: Arc<dyn Environment>,
     network: Arc<dyn Network>,
-    /// Why no host could be reached when the last session was opened.
-    obstacle: Mutex<Option<Arc<Unreachable>>>,
+    /// Why no host could be reached when the last session was opened. Empty if it was opened.
+    obstacles: Mutex<Vec<Obstacle>>,
     session_timeout: Duration,
     options: ConnectOptions,
     scope: Scope,
@@ -96,16 +125,9 @@ struct ZookeeperConnector {
     identity_refused: AtomicBool,
 }
 
-/// The hosts, which may be replaced, and the last session, which follows then.
-struct Listed {
-    connect_string: ConnectString,
-    session: Weak<Connection>,
-}
-
 impl ZookeeperConnector {
     /// Opens a session, with the library's own identity if the servers accept that.
     async fn open_identified(&self) -> Result<ServerSession, ServerError> {
-        *lock(&self.obstacle) = None;
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(identified).await {
             // A server may be configured not to know the scheme, and recipes work without it.
@@ -120,18 +142,27 @@ impl ZookeeperConnector {
 
     /// Opens a session, with or without the library's own identity.
     async fn open(&self, identified: bool) -> Result<ServerSession, ServerError> {
-        let [user, password] = &self.own_credentials;
-        let own = identified.then(|| format!("{user}:{password}").into_bytes());
-        let auth = own.map(|own| ("digest".to_owned(), own));
-        let auth = self.options.auth.iter().cloned().chain(auth);
-        let mut opening = Opening {
-            connector: self,
-            connection: Some(self.begin(auth)),
+        let connection = self.begin(identified);
+        let opening = Opening(self, &connection);
+        let mut states = connection.states();
+        let opened =
+            states.wait_for(|state| !matches!(state, ConnectionState::Disconnected { .. }));
+        let opened = opened.await.map(|state| *state);
+        let (id, timeout) = match opened {
+            Ok(ConnectionState::Connected {
+                session_id,
+                timeout,
+                ..
+            }) => (session_id, timeout),
+            Ok(ConnectionState::Ended(end)) => return Err(ServerError::SessionOver(end)),
+            _ => return Err(ServerError::SessionOver(SessionEnd::Closed)),
         };
-        let (connection, id, timeout) = opening.session().await?;
+        drop(opening);
+        lock(&self.obstacles).clear();
+        let [user, password] = &self.own_credentials;
         Ok(ServerSession {
             opened_over: connection.opened_over(),
-            connection_states: connection.states(),
+            connection_states: states,
             raw: connection,
             id: SessionId(id),
             timeout,
@@ -142,12 +173,14 @@ impl ZookeeperConnector {
     }
 
     /// A connection to the present hosts, which follows if they are replaced.
-    fn begin(&self, auth: impl Iterator<Item = Credentials>) -> Arc<Connection> {
+    fn begin(&self, identified: bool) -> Arc<Connection> {
+        let own = format!("{}:{}", self.own_credentials[0], self.own_credentials[1]);
+        let own = identified.then(|| ("digest".to_owned(), own.into_bytes()));
         let mut listed = lock(&self.listed);
         let config = Config {
-            hosts: listed.connect_string.hosts.clone(),
+            hosts: listed.0.hosts.clone(),
             session_timeout: self.session_timeout,
-            auth: auth.collect(),
+            auth: self.options.auth.iter().cloned().chain(own).collect(),
             reply_limit: LONGEST_REPLY,
             seed: (self.environment.random() >> 64) as u64,
             unsupported: self.unsupported.clone(),
@@ -156,48 +189,17 @@ impl ZookeeperConnector {
         connection.limit_requests(self.options.jute_maxbuffer);
         tokio::spawn(self.environment.task(driver.boxed()));
         let connection = Arc::new(connection);
-        listed.session = Arc::downgrade(&connection);
+        listed.1 = Arc::downgrade(&connection);
         connection
     }
 }
 
-/// A scheme, and the credentials for it.
-type Credentials = (String, Vec<u8>);
-
-const CLOSED: ServerError = ServerError::SessionOver(SessionEnd::Closed);
-
-/// A connection whose session is not open yet. If dropped, the obstacles are noted.
-struct Opening<'a> {
-    connector: &'a ZookeeperConnector,
-    connection: Option<Arc<Connection>>,
-}
-
-impl Opening<'_> {
-    /// Waits for the session, and returns its connection, its id and its timeout.
-    async fn session(&mut self) -> Result<(Arc<Connection>, i64, Duration), ServerError> {
-        let connection = self.connection.as_ref().ok_or(CLOSED)?;
-        let mut states = connection.states();
-        let opened =
-            states.wait_for(|state| !matches!(state, ConnectionState::Disconnected { .. }));
-        match opened.await.as_deref().copied() {
-            Ok(ConnectionState::Connected {
-                session_id,
-                timeout,
-                ..
-            }) => Ok((self.connection.take().ok_or(CLOSED)?, session_id, timeout)),
-            Ok(ConnectionState::Ended(end)) => Err(ServerError::SessionOver(end)),
-            Ok(ConnectionState::Disconnected { .. }) | Err(_) => Err(CLOSED),
-        }
-    }
-}
+/// A connection whose session is not open yet. If it is dropped, the obstacles are noted.
+struct Opening<'a>(&'a ZookeeperConnector, &'a Connection);
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        if let Some(connection) = &self.connection {
-            let is_encrypted = self.connector.options.is_encrypted;
-            let unreachable = Unreachable::new(&connection.obstacles(), is_encrypted);
-            *lock(&self.connector.obstacle) = unreachable.map(Arc::new);
-        }
+        *lock(&self.0.obstacles) = self.1.obstacles();
     }
 }
 
@@ -212,61 +214,6 @@ struct Unreachable {
     source: Option<ServerError>,
 }
 
-impl Unreachable {
-    fn new(obstacles: &[Obstacle], is_encrypted: bool) -> Option<Unreachable> {
-        let mut causes = obstacles.iter().map(|obstacle| &obstacle.cause);
-        let refused =
-            causes.find(|cause| matches!(cause, DisconnectReason::AuthenticationFailed(_)));
-        let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
-        let (text, source) = match refused {
-            // A server has answered for all of them.
-            Some(refused) => (refused.to_string(), Some(over)),
-            None => (Obstacle::in_words(obstacles, is_encrypted), None),
-        };
-        (!obstacles.is_empty()).then_some(Unreachable { text, source })
-    }
-}
-
-impl fmt::Debug for ZookeeperEnsemble {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ZookeeperEnsemble")
-            .field("connect_string", &self.connect_string.text)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Ensemble for ZookeeperEnsemble {
-    fn facts(&self) -> &EnsembleFacts {
-        &self.facts
-    }
-
-    fn connector(
-        self: Arc<Self>,
-        options: &ConnectOptions,
-    ) -> Result<Arc<dyn Connector>, InvalidInput> {
-        let environment = self.facts.environment.clone();
-        let asked = options.session_timeout.or(self.facts.session_timeout);
-        options.check_hosts(&self.connect_string)?;
-        Ok(Arc::new(ZookeeperConnector {
-            listed: Mutex::new(Listed {
-                connect_string: self.connect_string.clone(),
-                session: Weak::new(),
-            }),
-            network: environment.network(options)?,
-            options: options.clone(),
-            scope: options.scope(&self.connect_string.chroot),
-            obstacle: Mutex::default(),
-            session_timeout: asked.unwrap_or(DEFAULT_TIMEOUT),
-            own_credentials: [environment.random(), environment.random()]
-                .map(|number| format!("{number:032x}")),
-            environment,
-            unsupported: UnsupportedRequests::default(),
-            identity_refused: AtomicBool::new(false),
-        }))
-    }
-}
-
 impl Connector for ZookeeperConnector {
     fn connect(&self) -> BoxFuture<'_, Result<ServerSession, ServerError>> {
         self.open_identified().boxed()
@@ -276,7 +223,7 @@ impl Connector for ZookeeperConnector {
         let new = ConnectString::new(connect_string)?;
         self.options.check_hosts(&new)?;
         let mut listed = lock(&self.listed);
-        let chroot = &listed.connect_string.chroot;
+        let chroot = &listed.0.chroot;
         if new.chroot != *chroot {
             let problem = format!(
                 "has the chroot {}, and this session has {chroot}: open another session",
@@ -285,8 +232,8 @@ impl Connector for ZookeeperConnector {
             return Err(InvalidInput::new("connect string", new.text, problem));
         }
         let hosts = new.hosts.clone();
-        listed.connect_string = new;
-        let session = listed.session.upgrade();
+        listed.0 = new;
+        let session = listed.1.upgrade();
         drop(listed);
         if let Some(session) = session {
             session.set_hosts(&hosts);
@@ -295,6 +242,18 @@ impl Connector for ZookeeperConnector {
     }
 
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
-        lock(&self.obstacle).clone().map(|found| found as _)
+        let obstacles = lock(&self.obstacles);
+        let mut causes = obstacles.iter().map(|obstacle| &obstacle.cause);
+        let refused = causes.find(|it| matches!(it, DisconnectReason::AuthenticationFailed(_)));
+        let over = ServerError::SessionOver(SessionEnd::AuthenticationFailed);
+        let (text, source) = match refused {
+            // A server has answered for all of them.
+            Some(refused) => (refused.to_string(), Some(over)),
+            None => (
+                Obstacle::in_words(&obstacles, self.options.is_encrypted),
+                None,
+            ),
+        };
+        (!obstacles.is_empty()).then(|| Arc::new(Unreachable { text, source }) as _)
     }
 }

@@ -1,7 +1,9 @@
 //! Sessions that are blocked while their clients continue.
 
+use std::net::SocketAddr;
+
 use tokio::sync::watch;
-use zookeeper_recipes_connection::Network;
+use zookeeper_recipes_connection::{Connecting, Host, Network};
 use zookeeper_recipes_testkit::altered::{altered, passing};
 use zookeeper_recipes_testkit::fake::FakeEnsemble;
 
@@ -16,13 +18,19 @@ struct StandingStill {
     stands_still: watch::Receiver<bool>,
 }
 
-impl Environment for StandingStill {
-    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
-        self.environment.network(options)
+impl Network for StandingStill {
+    fn connect(&self, host: &Host, address: SocketAddr, within: Duration) -> Connecting {
+        self.environment.connect(host, address, within)
     }
 
     fn now(&self) -> Duration {
         self.environment.now()
+    }
+}
+
+impl Environment for StandingStill {
+    fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        self.environment.network(options)
     }
 
     fn random(&self) -> u128 {

@@ -150,7 +150,7 @@ async fn options_that_can_open_no_session_are_refused_at_once() {
     let [once, twice] = ["one:secret", "two:secret"];
     let users = ConnectOptions::new().auth("sasl", once).auth("sasl", twice);
     for (options, problem) in [
-        (short, "too short"),
+        (short, "is not between 100ms and"),
         (digest, pair),
         (sasl, pair),
         (users, "given twice"),

@@ -55,7 +55,7 @@ fn session_is_anonymous_if_it_shows_no_credentials() {
 
 #[test]
 fn credentials_that_no_request_can_carry_are_refused() {
-    const LIMIT: usize = scope::MIN_LIMIT;
+    const LIMIT: usize = MIN_LIMIT;
     let of = |scheme: &str, bytes: usize| {
         let options = ConnectOptions::new().jute_maxbuffer(LIMIT);
         options.auth(scheme, vec![b'x'; bytes]).check()

@@ -1,18 +1,18 @@
 //! A session with a scripted server for unit tests, by tokio's clock.
 
 use std::future::pending;
+use std::net::SocketAddr;
 pub(crate) use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 pub(crate) use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 pub(crate) use futures_util::future::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 pub(crate) use tokio::time::{Instant, sleep};
 pub(crate) use tracing::{Level, Span};
-use zookeeper_recipes_connection::Network;
+use zookeeper_recipes_connection::{Connecting, Host, Network};
 pub(crate) use zookeeper_recipes_protocol::ErrorCode;
 use zookeeper_recipes_protocol::{Reply, ReplyBody};
 pub(crate) use zookeeper_recipes_suite::log::Log;
@@ -29,10 +29,9 @@ use crate::live::lease::{LeaseConfig, LeaseEpoch, SessionOrigin};
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::server::ensemble::{
-    Answer, ConnectionState, EnsembleFacts, Exchange, Operation, Outcome, RawReply, RequestBody,
-    ServerSession, SessionId, Stat, boxed_reply,
+    Answer, ConnectionState, EnsembleFacts, Environment, Exchange, Operation, Outcome, RawReply,
+    RequestBody, ServerSession, SessionId, Stat, boxed_reply,
 };
-use crate::server::environment::Environment;
 use crate::server::options::ConnectOptions;
 use crate::sync::lock;
 
@@ -286,8 +285,8 @@ impl Scripted {
     }
 }
 
-impl Environment for Clock {
-    fn network(&self, _: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+impl Network for Clock {
+    fn connect(&self, _: &Host, _: SocketAddr, _: Duration) -> Connecting {
         unreachable!("it opens no connection")
     }
 
@@ -297,13 +296,15 @@ impl Environment for Clock {
         *pause = [before + next, Duration::ZERO];
         self.began.elapsed() + *lock(&self.asleep) + before
     }
+}
+
+impl Environment for Clock {
+    fn network(&self, _: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
+        unreachable!("it opens no connection")
+    }
 
     /// The share of each time that is drawn with it is the whole time.
     fn random(&self) -> u128 {
         u128::MAX
-    }
-
-    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-        work
     }
 }

@@ -3,38 +3,32 @@
 use super::*;
 
 /// Nobody looked between the two connections.
-#[tokio::test(start_paused = true)]
-async fn two_connections_have_a_break_between_them() {
+#[test]
+fn two_connections_have_a_break_between_them() {
     let timeout = Duration::from_secs(10);
     let state = |connection| ConnectionState::Connected {
         session_id: 1,
         timeout,
         connection,
     };
-    let (sender, mut states) = watch::channel(state(1));
-    let mut seen = None;
-    let mut yielded = Vec::new();
-    for connection in [1, 2, 2] {
-        sender.send_replace(state(connection));
-        let next = next_state(&mut states, timeout, seen);
-        let next = tokio::time::timeout(timeout, next).await.expect("a state");
-        seen = next;
-        yielded.extend(next);
-    }
-    let expected = [
-        state(1),
-        ConnectionState::Disconnected { timeout },
-        state(2),
-    ];
-    assert_eq!(yielded, expected);
+    let disconnected = ConnectionState::Disconnected { timeout };
+    assert_eq!(next_state(None, state(1)), Some(state(1)));
+    assert_eq!(next_state(Some(state(1)), state(1)), None);
+    assert_eq!(next_state(Some(state(1)), state(2)), Some(disconnected));
+    assert_eq!(next_state(Some(disconnected), state(2)), Some(state(2)));
+    assert_eq!(next_state(Some(disconnected), disconnected), None);
 }
 
 /// So servers answer the create of a container among other operations (ZOOKEEPER-4026).
 #[test]
 fn znode_whose_create_is_answered_with_its_path_alone_has_no_known_czxid() {
     let path = "/app/locks".to_owned();
-    let Ok(Outcome::Create2 { path, stat }) = outcome("/app".len(), Outcome::Create { path })
-    else {
+    let mut reply = ReplyBody::Multi(vec![Outcome::Create { path }]);
+    created_paths(&mut reply, |path| remove_chroot("/app".len(), path));
+    let ReplyBody::Multi(mut results) = reply else {
+        panic!("it is another reply");
+    };
+    let Some(Outcome::Create2 { path, stat }) = results.pop().map(with_stat) else {
         panic!("it is another result");
     };
     assert_eq!((&*path, stat.czxid), ("/locks", -1));

@@ -9,7 +9,6 @@ use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{
     Connecting, DisconnectReason, Host, LookingUp, Network, Stream,
 };
-use zookeeper_recipes_core::ensemble::ConnectionOption;
 use zookeeper_recipes_core::{ConnectOptions, Environment, InvalidInput};
 
 use super::connections::{Knock, LookUp};
@@ -71,20 +70,15 @@ impl Network for SimulatedEnvironment {
     }
 
     fn now(&self) -> Duration {
-        Environment::now(self)
+        self.clock.at(self.shared.now())
     }
 }
 
 impl Environment for SimulatedEnvironment {
     fn network(&self, options: &ConnectOptions) -> Result<Arc<dyn Network>, InvalidInput> {
         // The connection of the library, which is simulated as it is, uses both.
-        let used = [ConnectionOption::SessionTimeout, ConnectionOption::Auth];
-        options.refuse_all_but(&used, "a simulated ensemble")?;
+        options.refuse_all_but(&["session_timeout", "auth"], "a simulated ensemble")?;
         Ok(Arc::new(self.clone()))
-    }
-
-    fn now(&self) -> Duration {
-        self.clock.at(self.shared.now())
     }
 
     fn random(&self) -> u128 {
