@@ -165,7 +165,7 @@ impl Assignment {
             0 => true,
             created => stat.czxid == created,
         };
-        let znode = NamedZnode::begin(&self.session, &path, &options, is_own).await?;
+        let mut znode = NamedZnode::begin(&self.session, &path, &options, is_own).await?;
         let mut backoff = Backoff::default();
         let stat = loop {
             // An earlier session of this worker may not have expired yet.

@@ -14,13 +14,13 @@ use crate::hold::Hold;
 use crate::hold::grant::Terms;
 use crate::hold::named::Named;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::ZnodeOwner;
+use crate::hold::own_znode::{CreateOutcome, ZnodeOwner};
 use crate::hold_state::FencingToken;
 use crate::path::NodePath;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::options::QueueOptions;
 use crate::retry::{Backoff, retry};
-use crate::server::ensemble::{CreateMode, Node, ServerSession, Stat};
+use crate::server::ensemble::{Node, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError, if_there};
 use crate::session::handle::Session;
 
@@ -72,7 +72,7 @@ impl NamedZnode {
         let server = open.live.server();
         let server = server.map_err(|error| Error::at(path.as_str(), open.live.id, error))?;
         let named = Arc::new(Named::new(path.as_str(), Box::new(is_own)));
-        let znode = open.znodes.named(&named);
+        let znode = open.znodes.named(named.clone());
         Ok(NamedZnode {
             znode_owner: ZnodeOwner::new(session.session_use(), znode),
             open,
@@ -131,8 +131,11 @@ impl NamedZnode {
     ///
     /// If the future is dropped, the znode may exist: the next call finds it, and a drop of the
     /// `NamedZnode` deletes it. The same is true after an error.
-    pub async fn create(&self, data: &[u8]) -> Result<Option<Stat>, Error> {
-        self.until_over(pin!(self.create_or_find(data))).await
+    pub async fn create(&mut self, data: &[u8]) -> Result<Option<Stat>, Error> {
+        let (open, path) = (self.open.clone(), self.path.clone());
+        // Boxed: the callers would keep room for it twice.
+        let mut create = Box::pin(self.create_or_find(data));
+        open.live.until_over(path.as_str(), create.as_mut()).await
     }
 
     /// Creates the znode as soon as no other contender's znode is there.
@@ -146,13 +149,14 @@ impl NamedZnode {
     /// # Cancel safety
     ///
     /// That of [`create`](Self::create).
-    pub async fn create_or_wait(&self, data: &[u8]) -> Result<Stat, Error> {
+    pub async fn create_or_wait(&mut self, data: &[u8]) -> Result<Stat, Error> {
         // Other holders may come and go between the create and the read, a few times in a row.
         let pauses = || (Backoff::default().skip_first(4), Backoff::default());
         let (mut gone, mut unanswered) = pauses();
+        let (open, path) = (self.open.clone(), self.path.clone());
         let create = pin!(async {
             loop {
-                if let Some(stat) = self.create_or_find(data).await? {
+                if let Some(stat) = Box::pin(self.create_or_find(data)).await? {
                     return Ok(stat);
                 }
                 match self.server.get_and_watch(self.path.as_str()).await {
@@ -171,7 +175,7 @@ impl NamedZnode {
                 }
             }
         });
-        self.until_over(create).await
+        open.live.until_over(path.as_str(), create).await
     }
 
     /// Holds by the znode with this metadata, which [`create`](Self::create) has returned.
@@ -182,15 +186,9 @@ impl NamedZnode {
     /// # Errors
     ///
     /// [`Error::NoLease`], [`Error::Refused`] and [`Error::SessionOver`].
-    pub async fn hold(self, recipe: &'static str, stat: &Stat) -> Result<Option<Hold>, Error> {
-        // The connection may have broken since the create, and is not proven then.
-        self.until_over(pin!(self.until_may_hold())).await?;
-        if !self.named.seen_over.is_last(&self.server) {
-            // Servers that have lost their data may have lost the znode.
-            let found = self.until_over(pin!(self.find())).await?;
-            if !matches!(found, Some((_, true))) {
-                return Ok(None);
-            }
+    pub async fn hold(mut self, recipe: &'static str, stat: &Stat) -> Result<Option<Hold>, Error> {
+        if !self.exists_by_proof().await? {
+            return Ok(None);
         }
         let Some(epoch) = self.open.live.grant_epoch() else {
             return Ok(None);
@@ -211,9 +209,24 @@ impl NamedZnode {
         Ok(Some(hold))
     }
 
-    async fn create_or_find(&self, data: &[u8]) -> Result<Option<Stat>, Error> {
-        let (open, server, path) = (&self.open, &self.server, self.path.as_str());
-        let znode = &self.znode_owner.znode;
+    /// Waits until the lease allows a hold. True if the znode exists then.
+    async fn exists_by_proof(&mut self) -> Result<bool, Error> {
+        let (open, path) = (self.open.clone(), self.path.as_str());
+        let prove = pin!(async {
+            // The connection may have broken since the create, and is not proven then.
+            open.live.until_may_grant(path, &mut None).await?;
+            if self.named.seen_over.is_last(&self.server) {
+                return Ok(true);
+            }
+            // Servers that have lost their data may have lost the znode.
+            let found = Box::pin(self.znode_owner.find()).await?;
+            Ok(matches!(found, CreateOutcome::Created(_)))
+        });
+        open.live.until_over(path, prove).await
+    }
+
+    async fn create_or_find(&mut self, data: &[u8]) -> Result<Option<Stat>, Error> {
+        let (open, server) = (&self.open, &self.server);
         let parent = self.path.parent();
         let mut directory = parent.as_ref().map(|parent| {
             let known = open.znodes.handoff.take_known(parent);
@@ -223,54 +236,30 @@ impl NamedZnode {
         loop {
             // A call that is dropped before there is a connection leaves no create behind.
             open.live.until_connected().await;
-            self.until_may_hold().await?;
-            // No answer came to an earlier create, whose future may be dropped.
-            let may_exist = self.named.may_exist();
-            let counted = znode.count(path, CreateMode::Ephemeral);
-            // Unless the session is being left.
-            let begun = counted.and_then(|()| znode.before_create(&self.named));
-            begun.map_err(|error| self.failed(error))?;
-            let sent = directory.as_ref().and_then(|it| it.send_create(server));
-            self.named.seen_over.note(server);
-            let (mode, acl) = (CreateMode::Ephemeral, &self.options.acl);
-            let created = server.create(path, data, mode, acl).await;
-            let is_refused = !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_)));
-            if is_refused && !may_exist {
-                znode.note_gone();
+            let path = self.path.as_str();
+            open.live.until_may_grant(path, &mut None).await?;
+            if let Some(directory) = &mut directory {
+                directory.send_create(server);
             }
-            let was_missing = match &mut directory {
-                Some(it) => it.was_missing(open, server, sent, &created).await?,
-                None => false,
-            };
-            if was_missing {
-                continue;
-            }
-            match created {
-                Ok(created) => return Ok(Some(created.stat)),
-                Err(error) if error.is_unknown() || may_exist && error.is(Refusal::NodeExists) => {
-                    // Another create would be refused by the znode of this one.
-                    match self.find().await? {
-                        Some((stat, true)) => return Ok(Some(stat)),
-                        None if error.is_unknown() => pause_if_unknown.wait().await,
-                        _ => {
-                            znode.note_gone();
-                            return Ok(None);
-                        }
+            let (owner, acl) = (&mut self.znode_owner, self.options.get_acl());
+            let create = owner.create(server, || path.to_owned(), data, acl.into(), || ());
+            let (outcome, ()) = create.await?;
+            match (outcome, &mut directory) {
+                (CreateOutcome::Created(stat), directory) => {
+                    if let Some(directory) = directory {
+                        directory.note_exists(open).await;
                     }
+                    return Ok(Some(stat));
                 }
-                Err(error) if error.is(Refusal::NodeExists) => return Ok(None),
+                (CreateOutcome::NotCreated, _) => Box::pin(pause_if_unknown.wait()).await,
+                (CreateOutcome::Taken, _) => return Ok(None),
+                (CreateOutcome::MissingDirectory, Some(directory)) => {
+                    Box::pin(directory.note_missing(open, server)).await?;
+                }
                 // It has no directory below the chroot.
-                Err(error) if error.is(Refusal::NoNode) => return Err(open.live.missing_chroot()),
-                Err(error) => return Err(Error::at_create(path, open.live.id, error)),
+                (CreateOutcome::MissingDirectory, None) => return Err(open.live.missing_chroot()),
             }
         }
-    }
-
-    /// Looks for the znode until an answer comes.
-    async fn find(&self) -> Result<Option<(Stat, bool)>, Error> {
-        let find = || self.named.find(&self.server);
-        let found = retry(ServerError::may_pass, find).await;
-        found.map_err(|error| self.failed(error))
     }
 
     async fn until_over<T>(
@@ -278,11 +267,6 @@ impl NamedZnode {
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
         self.open.live.until_over(self.path.as_str(), work).await
-    }
-
-    async fn until_may_hold(&self) -> Result<(), Error> {
-        let live = &self.open.live;
-        live.until_may_grant(self.path.as_str(), &mut None).await
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::options::{AfterSessionLoss, QueueOptions};
-use self::session_queue::{SessionQueue, SharedQueue, Turn, Turns, check_label, entries};
+use self::session_queue::{SessionQueue, SharedQueue, Turns, check_label, entries};
 use crate::error::Error;
 use crate::events::RecipeInfo;
 use crate::events::attempt::AttemptRecord;
@@ -161,15 +161,27 @@ impl Queue {
         attempt.report(pin!(self.acquire_in(&attempt))).await
     }
 
+    /// Waits for a turn and a hold, in one ZooKeeper session after another if the options say so.
     async fn acquire_in(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
-        let turns = self.shared.turns.as_ref();
-        let turn = match turns {
-            None => Turn::default(),
+        let (shared, path) = (&*self.shared, self.shared.directory.as_str());
+        let mut turn = match &shared.turns {
+            None => None,
             Some(turns) => turns.wait().await,
         };
-        let hold = self.shared.hold(attempt, &turn).await?;
-        turns.inspect(|turns| turns.note(&hold));
-        Ok(hold)
+        let anew = shared.options.after_session_loss == AfterSessionLoss::Requeue;
+        loop {
+            let open = shared.session.until_open(path).await?;
+            let work = async {
+                let queue = SessionQueue::new(shared, &open)?;
+                attempt::until_granted(&queue, attempt, &mut turn).await
+            };
+            match open.live.until_over(path, pin!(work)).await {
+                Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
+                result => {
+                    return result.inspect(|hold| shared.note_turn(hold));
+                }
+            }
+        }
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -198,17 +210,18 @@ impl Queue {
     }
 
     async fn try_acquire_in(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
-        let turns = self.shared.turns.as_ref();
-        let turn = match turns.map(Turns::take_now) {
-            None => Turn::default(),
-            Some(Some(turn)) => turn,
-            Some(None) => return Ok(None),
-        };
-        let hold = self.shared.try_hold(attempt, &turn).await?;
-        if let (Some(turns), Some(hold)) = (turns, &hold) {
-            turns.note(hold);
+        let (shared, path) = (&*self.shared, self.shared.directory.as_str());
+        let mut turn = shared.turns.as_ref().and_then(Turns::take_now);
+        if shared.turns.is_some() && turn.is_none() {
+            return Ok(None);
         }
-        Ok(hold)
+        let open = shared.session.until_open(path).await?;
+        let work = async {
+            let queue = SessionQueue::new(shared, &open)?;
+            attempt::try_grant(&queue, attempt, &mut turn).await
+        };
+        let hold = open.live.until_over(path, pin!(work)).await?;
+        Ok(hold.inspect(|hold| shared.note_turn(hold)))
     }
 
     /// Lists the contenders that the rule counts, in the order of the queue.
@@ -222,8 +235,7 @@ impl Queue {
         let queue = &*self.shared;
         let path = queue.directory.as_str();
         let open = queue.session.until_open(path).await?;
-        let turn = Turn::default();
-        let look = async { entries(&SessionQueue::new(queue, &open, &turn)?).await };
+        let look = async { entries(&SessionQueue::new(queue, &open)?).await };
         open.live.until_over(path, pin!(look)).await
     }
 
@@ -267,34 +279,5 @@ impl Recipe for Queue {
 
     fn session(&self) -> &Session {
         self.session()
-    }
-}
-
-impl SharedQueue {
-    /// Waits for a hold, in one ZooKeeper session after another if the options say so.
-    async fn hold(&self, attempt: &AttemptRecord, turn: &Turn) -> Result<Hold, Error> {
-        let path = self.directory.as_str();
-        let anew = self.options.after_session_loss == AfterSessionLoss::Requeue;
-        loop {
-            let open = self.session.until_open(path).await?;
-            let work = async {
-                let queue = SessionQueue::new(self, &open, turn)?;
-                attempt::until_granted(&queue, attempt).await
-            };
-            match open.live.until_over(path, pin!(work)).await {
-                Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
-                result => return result,
-            }
-        }
-    }
-
-    async fn try_hold(&self, attempt: &AttemptRecord, turn: &Turn) -> Result<Option<Hold>, Error> {
-        let path = self.directory.as_str();
-        let open = self.session.until_open(path).await?;
-        let work = async {
-            let queue = SessionQueue::new(self, &open, turn)?;
-            attempt::try_grant(&queue, attempt).await
-        };
-        open.live.until_over(path, pin!(work)).await
     }
 }

@@ -71,7 +71,8 @@ impl OwnMember {
             let attempt = Arc::new(Attempt::new(&self.turn));
             let own = attempt.clone();
             let is_own = move |_: &[u8], stat: &Stat| own.has_created(stat);
-            let znode = NamedZnode::begin(&self.session, &self.path, &self.options, is_own).await?;
+            let mut znode =
+                NamedZnode::begin(&self.session, &self.path, &self.options, is_own).await?;
             let stat = match if_taken {
                 IfTaken::Wait => znode.create_or_wait(&self.data).await?,
                 IfTaken::Refuse => {

@@ -132,7 +132,7 @@ impl SingleNodeLock {
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let mut lapsed = Backoff::default();
         loop {
-            let (znode, identity) = self.begin().await?;
+            let (mut znode, identity) = self.begin().await?;
             let stat = znode.create_or_wait(&self.data(&identity)).await?;
             match znode.hold(RECIPE, &stat).await? {
                 Some(hold) => return Ok(hold),
@@ -175,7 +175,7 @@ impl SingleNodeLock {
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let attempt = pin!(async {
-            let (znode, identity) = self.begin().await?;
+            let (mut znode, identity) = self.begin().await?;
             if znode.read().await?.is_some() {
                 return Ok(None);
             }

@@ -12,7 +12,7 @@ async fn hold(session: &Session, owner: &'static [u8]) -> Hold {
     let path = NodePath::new("/single").expect("a good path");
     let is_own = move |data: &[u8], _: &Stat| data == owner;
     let begun = NamedZnode::begin(session, &path, &QueueOptions::new(), is_own).await;
-    let znode = begun.expect("a session");
+    let mut znode = begun.expect("a session");
     let created = znode.create(owner).await;
     let stat = created.expect("an answer").expect("nobody else's is there");
     let held = znode.hold("single", &stat).await;

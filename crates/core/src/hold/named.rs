@@ -16,8 +16,6 @@ use crate::sync::SharedWork;
 pub(crate) struct Named {
     pub(crate) path: String,
     is_own: Box<IsOwn>,
-    /// True from before the first create until the znode is known not to exist.
-    may_exist: AtomicBool,
     /// True while the znode is its holder's.
     is_held: AtomicBool,
     /// The transaction that created the holder's znode.
@@ -36,20 +34,11 @@ impl Named {
         Named {
             path: path.to_owned(),
             is_own,
-            may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             czxid: OnceLock::new(),
             seen_over: LastConnection::default(),
             deleting: SharedWork::default(),
         }
-    }
-
-    pub(crate) fn may_exist(&self) -> bool {
-        self.may_exist.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_may_exist(&self, may_exist: bool) {
-        self.may_exist.store(may_exist, Ordering::Relaxed);
     }
 
     pub(crate) fn set_held(&self, is_held: bool) {
@@ -111,7 +100,6 @@ impl Named {
                 if is_own && if_there(server.delete(&own.path).await)?.is_none() {
                     found = DeleteOutcome::WasGone;
                 }
-                own.set_may_exist(false);
                 Ok(found)
             };
             delete.boxed()

@@ -1,16 +1,19 @@
 //! A znode of this process, from before its create to the answer to its deletion, and the registry
 //! of all such znodes of a session.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::future::poll_fn;
 use std::mem::take;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::contender::{Contender, Identity};
+use crate::error::Error;
 use crate::events::TARGET;
 use crate::hold::abandoned_creates::{AbandonedCreate, AbandonedCreates};
 use crate::hold::deletion::{DeleteOutcome, Deletions};
@@ -21,10 +24,10 @@ use crate::hold::search::Searches;
 use crate::hold_state::LossReason;
 use crate::live::live_session::{LiveSession, SessionUse};
 use crate::path::{NodePath, last_segment};
-use crate::retry::Backoff;
-use crate::server::ensemble::{CreateMode, Created, Pending, Stat};
+use crate::retry::{Backoff, retry};
+use crate::server::ensemble::{Acl, CreateMode, Created, Pending, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, lock, or_pending};
 
 /// The znodes that a session owns, as far as this process knows them.
 pub(crate) struct SessionZnodes {
@@ -37,35 +40,32 @@ pub(crate) struct SessionZnodes {
     registered: Mutex<Registered>,
 }
 
-/// The znodes that the session may own, by their numbers.
+/// The znodes that may exist.
 #[derive(Default)]
 struct Registered {
-    znodes: BTreeMap<u64, Arc<RegisteredZnode>>,
+    /// The znodes by their numbers, each with the bytes by which it counts among the ephemerals.
+    znodes: BTreeMap<u64, (Arc<ZnodeState>, usize)>,
     last: u64,
-    /// The end of the session, once the znodes stay registered.
-    frozen_by: Option<SessionEnd>,
+    /// The end of the session. From then on, no znode is created.
+    ended_by: Option<SessionEnd>,
 }
 
-/// A znode that this process has created, or may have created. All clones share it.
+/// A znode that this process creates. All clones share its state.
+///
+/// The session has it in its registry from before each create until it is known not to exist.
 #[derive(Clone)]
 pub(crate) struct Znode {
-    registered: Arc<RegisteredZnode>,
+    state: Arc<ZnodeState>,
     znodes: Arc<SessionZnodes>,
 }
 
-/// A znode in the registry of its session.
-struct RegisteredZnode {
+struct ZnodeState {
     number: u64,
     kind: Kind,
-    /// False until a contender's create is answered, and once the znode is known not to exist. A
-    /// named znode has a flag of its own.
-    may_exist: AtomicBool,
     /// True if the deletion is marked as a release.
     marks_release: AtomicBool,
     /// The contender, if it held while its znode was the only child of the directory.
     alone: OnceLock<Alone>,
-    /// The bytes by which the znode counts among those of the session.
-    counted: AtomicUsize,
     /// A turn among the clones of a queue, which the hold keeps until the deletion is sent.
     turn: Mutex<Option<OwnedSemaphorePermit>>,
 }
@@ -107,7 +107,7 @@ impl ContenderName {
     }
 
     /// The name of a znode that may exist at this path in the directory.
-    pub(crate) fn known(directory: &NodePath, identity: Identity, path: String) -> ContenderName {
+    pub(crate) fn at(directory: &NodePath, identity: Identity, path: String) -> ContenderName {
         ContenderName {
             path: OnceLock::from(path),
             ..ContenderName::new(directory, identity)
@@ -129,41 +129,43 @@ impl SessionZnodes {
         })
     }
 
+    /// A znode of this name. If its path is known, it may exist.
     pub(crate) fn contender(self: &Arc<Self>, name: ContenderName) -> Znode {
         self.add(Kind::Contender(name))
     }
 
-    pub(crate) fn named(self: &Arc<Self>, named: &Arc<Named>) -> Znode {
-        self.add(Kind::Named(named.clone()))
+    pub(crate) fn named(self: &Arc<Self>, named: Arc<Named>) -> Znode {
+        self.add(Kind::Named(named))
     }
 
     fn add(self: &Arc<Self>, kind: Kind) -> Znode {
         let all = &mut *lock(&self.registered);
         all.last += 1;
-        let registered = Arc::new(RegisteredZnode {
+        let state = Arc::new(ZnodeState {
             number: all.last,
-            may_exist: AtomicBool::new(kind.unique_path().is_some()),
             kind,
             marks_release: AtomicBool::new(false),
             alone: OnceLock::new(),
-            counted: AtomicUsize::new(0),
             turn: Mutex::default(),
         });
-        all.znodes.insert(all.last, registered.clone());
+        if state.kind.unique_path().is_some() {
+            all.znodes.insert(all.last, (state.clone(), 0));
+        }
         let znodes = self.clone();
-        Znode { registered, znodes }
+        Znode { state, znodes }
     }
 
     /// Ends the registry with its session.
     ///
-    /// If this process closes the session, the znodes stay registered from now on. The process then
-    /// knows what it may have created, although the attempts of the session fail. From now on,
-    /// recipes create no znode that they delete in their own way.
+    /// If this process closes the session, the znodes stay registered. The process then knows what
+    /// it may have created, although the attempts of the session fail.
     pub(crate) fn end(&self, end: SessionEnd) {
         let mut registered = lock(&self.registered);
-        if end.is_closed_here() {
-            registered.frozen_by.get_or_insert(end);
-        } else if registered.frozen_by.is_none() {
+        if registered.ended_by.is_some() {
+            return;
+        }
+        registered.ended_by = Some(end);
+        if !end.is_closed_here() {
             // The server deletes the znodes. They are dropped while the mutex is free.
             let _deleted = take(&mut registered.znodes);
             drop(registered);
@@ -173,84 +175,60 @@ impl SessionZnodes {
     /// The znodes that the session may own.
     pub(crate) fn registered(&self) -> Vec<Kind> {
         let registered = lock(&self.registered);
-        registered
-            .znodes
-            .values()
-            .map(|it| it.kind.clone())
-            .collect()
+        let kinds = registered.znodes.values().map(|(it, _)| it.kind.clone());
+        kinds.collect()
     }
 }
 
 impl Znode {
-    /// Notes that this named znode may exist from now on: a recipe is about to create it.
+    /// Registers the znode, and counts it among those of the session, before a create is sent.
     ///
     /// # Errors
     ///
-    /// [`ServerError::SessionOver`] if the session is over.
-    pub(crate) fn before_create(&self, named: &Named) -> Result<(), ServerError> {
-        let mut all = lock(&self.znodes.registered);
-        if let Some(end) = all.frozen_by {
+    /// [`ServerError::SessionOver`] if the session is over. A refusal if the session has too many
+    /// ephemeral znodes.
+    fn before_create(&self, path: &str) -> Result<(), ServerError> {
+        let (all, ephemerals) = (&mut *lock(&self.znodes.registered), &self.znodes.ephemerals);
+        if let Some(end) = all.ended_by {
             return Err(ServerError::SessionOver(end));
         }
-        all.znodes.insert(self.number(), self.registered.clone());
-        named.set_may_exist(true);
-        Ok(())
-    }
-
-    /// Counts the znode among those of the session, before a create at this path is sent.
-    pub(crate) fn count(&self, path: &str, mode: CreateMode) -> Result<(), ServerError> {
-        if self.registered.counted.load(Ordering::Relaxed) == 0 {
-            let ephemerals = &self.znodes.ephemerals;
-            let bytes = ephemerals.bytes_of(path, mode);
+        if let Entry::Vacant(vacant) = all.znodes.entry(self.number()) {
+            let bytes = ephemerals.bytes_of(path, self.mode());
             ephemerals.add(bytes)?;
-            self.registered.counted.store(bytes, Ordering::Relaxed);
+            vacant.insert((self.state.clone(), bytes));
         }
         Ok(())
     }
 
-    /// As [`count`](Self::count), of a znode that replaces another one in one transaction.
+    /// Counts a znode that replaces another one in one transaction.
     pub(crate) fn count_replacement(&self) {
         let ephemerals = &self.znodes.ephemerals;
         let bytes = ephemerals.bytes_of(self.path(), CreateMode::Ephemeral);
         ephemerals.add_replacement(bytes);
-        self.registered.counted.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Notes the answer to the create of a contender's znode.
-    fn note_created(&self, created: Result<&Created, &ServerError>) {
-        let may_exist = created.map_or_else(may_have_created, |_| true);
-        self.registered
-            .may_exist
-            .store(may_exist, Ordering::Relaxed);
+        let znodes = &mut lock(&self.znodes.registered).znodes;
+        if let Some((_, counted)) = znodes.get_mut(&self.number()) {
+            *counted += bytes;
+        }
     }
 
     /// Notes the path of a contender's znode, which has been created.
-    pub(crate) fn set_path(&self, path: String) {
-        if let Kind::Contender(name) = &self.registered.kind {
+    fn set_path(&self, path: String) {
+        if let Kind::Contender(name) = &self.state.kind {
             name.path.get_or_init(|| path);
         }
     }
 
     /// True unless the znode is known not to exist.
     fn may_exist(&self) -> bool {
-        match &self.registered.kind {
-            Kind::Named(named) => named.may_exist(),
-            Kind::Contender(_) => self.registered.may_exist.load(Ordering::Relaxed),
-        }
+        let registered = lock(&self.znodes.registered);
+        registered.znodes.contains_key(&self.number())
     }
 
     /// Notes that the znode does not exist. Its owner then need not delete it. This wakes nobody.
     pub(crate) fn note_gone(&self) {
-        if let Kind::Named(named) = &self.registered.kind {
-            named.set_may_exist(false);
-        }
-        self.registered.may_exist.store(false, Ordering::Relaxed);
-        let counted = self.registered.counted.swap(0, Ordering::Relaxed);
+        let gone = lock(&self.znodes.registered).znodes.remove(&self.number());
+        let counted = gone.map_or(0, |(_, bytes)| bytes);
         self.znodes.ephemerals.remove(counted);
-        let mut all = lock(&self.znodes.registered);
-        if all.frozen_by.is_none() {
-            all.znodes.remove(&self.number());
-        }
     }
 
     /// Notes that the hold by this znode is lost. It wakes nobody.
@@ -263,7 +241,7 @@ impl Znode {
 
     /// Of a named znode: notes whether the znode is its holder's.
     pub(crate) fn set_held(&self, is_held: bool) {
-        if let Kind::Named(named) = &self.registered.kind {
+        if let Kind::Named(named) = &self.state.kind {
             named.set_held(is_held);
         }
     }
@@ -271,19 +249,24 @@ impl Znode {
     /// Makes the deletion a marked release, if only this process can write to the znode.
     pub(crate) fn mark_on_release(&self) {
         let marks = self.is_closed_to_others();
-        self.registered
-            .marks_release
-            .store(marks, Ordering::Relaxed);
+        self.state.marks_release.store(marks, Ordering::Relaxed);
     }
 
     /// Notes that the contender holds while its znode is the only child of the directory.
     pub(crate) fn note_alone(&self, alone: Alone) {
-        self.registered.alone.get_or_init(|| alone);
+        self.state.alone.get_or_init(|| alone);
+    }
+
+    fn mode(&self) -> CreateMode {
+        match self.state.kind {
+            Kind::Contender(_) => CreateMode::EphemeralSequential,
+            Kind::Named(_) => CreateMode::Ephemeral,
+        }
     }
 
     /// True if the recipe has chosen the znode's whole name, so that others create the same.
     pub(crate) fn is_named(&self) -> bool {
-        matches!(self.registered.kind, Kind::Named(_))
+        matches!(self.state.kind, Kind::Named(_))
     }
 
     /// True if only this process can write to the znode, beside the super user.
@@ -295,7 +278,7 @@ impl Znode {
 
     /// True if the znode found at the path is this one.
     pub(crate) fn is_still(&self, stat: &Stat) -> bool {
-        match &self.registered.kind {
+        match &self.state.kind {
             Kind::Named(named) => named.is_still(stat),
             Kind::Contender(_) => true,
         }
@@ -303,7 +286,7 @@ impl Znode {
 
     /// The path of the znode, or of its directory if the name is not known yet.
     pub(crate) fn path(&self) -> &str {
-        match &self.registered.kind {
+        match &self.state.kind {
             Kind::Contender(name) => {
                 let path = name.path.get();
                 path.map_or(name.directory.as_str(), String::as_str)
@@ -314,7 +297,7 @@ impl Znode {
 
     /// The directory of a contender's znode.
     pub(crate) fn directory(&self) -> Option<&NodePath> {
-        match &self.registered.kind {
+        match &self.state.kind {
             Kind::Contender(name) => Some(&name.directory),
             Kind::Named(_) => None,
         }
@@ -322,7 +305,7 @@ impl Znode {
 
     /// The number of the znode among those of its session.
     pub(crate) fn number(&self) -> u64 {
-        self.registered.number
+        self.state.number
     }
 
     pub(crate) fn live(&self) -> &Arc<LiveSession> {
@@ -335,12 +318,12 @@ impl Znode {
 
     /// Keeps a turn among the clones of a queue until the deletion of the znode is sent.
     pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
-        *lock(&self.registered.turn) = Some(turn);
+        *lock(&self.state.turn) = Some(turn);
     }
 
     /// Gives the turn to the next task of the process: the deletion is sent, or the znode is gone.
     pub(crate) fn pass_turn(&self) {
-        let turn = lock(&self.registered.turn).take();
+        let turn = lock(&self.state.turn).take();
         // The next task is woken while the mutex is free.
         drop(turn);
     }
@@ -354,10 +337,10 @@ impl Znode {
     pub(crate) async fn delete(&self) -> Result<DeleteOutcome, ServerError> {
         let (live, deletions) = (self.live(), &self.znodes.deletions);
         let deletion = async {
-            match &self.registered.kind {
+            match &self.state.kind {
                 Kind::Contender(name) => match name.path.get() {
                     Some(path) => {
-                        let marked = self.registered.marks_release.load(Ordering::Relaxed);
+                        let marked = self.state.marks_release.load(Ordering::Relaxed);
                         deletions.delete(live, path, marked).await
                     }
                     None => self.delete_found(name).await,
@@ -373,7 +356,7 @@ impl Znode {
         });
         let outcome = deleted.await?;
         self.note_gone();
-        if let (Some(directory), Some(alone)) = (self.directory(), self.registered.alone.get()) {
+        if let (Some(directory), Some(alone)) = (self.directory(), self.state.alone.get()) {
             self.znodes.handoff.note_alone(directory, *alone);
         }
         Ok(outcome)
@@ -429,6 +412,18 @@ pub(crate) struct ZnodeOwner {
     pub(crate) session_use: Arc<SessionUse>,
     /// The reply to the create, until it comes. The mutex lets several threads have a view of a hold.
     reply: Mutex<Option<Pending<Created>>>,
+    /// True if a create got no reply, or a server refused it because of a znode of the same name.
+    is_in_doubt: bool,
+}
+
+/// What the create of a znode has done.
+pub(crate) enum CreateOutcome {
+    Created(Stat),
+    /// The create was not applied, and can be repeated.
+    NotCreated,
+    /// The path of a [`Named`] znode has another contender's znode.
+    Taken,
+    MissingDirectory,
 }
 
 impl ZnodeOwner {
@@ -437,41 +432,188 @@ impl ZnodeOwner {
             znode,
             session_use: session_use.clone(),
             reply: Mutex::default(),
+            is_in_doubt: false,
         }
     }
 
-    /// Waits for the reply to the create of the znode, which was just sent.
+    /// Creates the znode at this path. If no reply comes, looks for it.
+    ///
+    /// `behind` sends the requests that the server is to answer after the create, and returns their
+    /// replies. After a look it sends them again, because the first ones may be older than the
+    /// znode.
+    ///
+    /// # Lost replies
+    ///
+    /// From before the create is sent, the session knows that the znode may exist. Only the server
+    /// can say that it does not: by a refusal, if each earlier create has a reply, or by the reply
+    /// to the deletion. Until then a drop of the owner deletes the znode:
+    ///
+    /// | when the owner is dropped | the deletion |
+    /// |---|---|
+    /// | the reply has named the znode, or a look has found it | deletes that path |
+    /// | the reply is outstanding | waits for the reply |
+    /// | a create has got no reply, and no look has found its znode | looks for all znodes of the name |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] and [`Error::SessionOver`].
     ///
     /// # Cancel safety
     ///
-    /// If the owner is dropped before the reply has come, a task of the session waits for the reply,
-    /// and deletes the znode.
-    pub(crate) async fn created(
-        &mut self,
-        reply: Pending<Created>,
-    ) -> Result<Created, ServerError> {
+    /// If the future is dropped, the znode may exist. The next call then looks for it if the server
+    /// refuses a second one.
+    pub(crate) fn create<'a, R>(
+        &'a mut self,
+        server: &ServerSession,
+        path: impl Fn() -> String + 'a,
+        data: &[u8],
+        acl: Cow<'_, [Acl]>,
+        behind: impl Fn() -> R + 'a,
+    ) -> impl Future<Output = Result<(CreateOutcome, R), Error>> {
+        let reply = self.send_create(server, path(), data, acl);
+        let sent = behind();
         let waits = self.reply.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let outcome = waits.insert(reply).await;
-        *waits = None;
-        self.znode.note_created(outcome.as_ref());
-        outcome
+        // The future of an earlier call was dropped before its reply came.
+        self.is_in_doubt |= waits.replace(reply).is_some();
+        async move {
+            let reply = self.reply.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let answer = or_pending(reply.as_mut()).await;
+            *reply = None;
+            let outcome = match self.note_reply(answer) {
+                Ok(stat) => Some(CreateOutcome::Created(stat)),
+                Err(error) => self.outcome_of(&path, error)?,
+            };
+            if let Some(outcome) = outcome {
+                return Ok((outcome, sent));
+            }
+            // Boxed: an attempt would keep room for it while it waits.
+            let found = Box::pin(self.find()).await?;
+            let sent = match found {
+                CreateOutcome::Created(_) => behind(),
+                _ => sent,
+            };
+            Ok((found, sent))
+        }
     }
 
-    /// Deletes the znode of a create without a reply, in the background.
+    /// Sends the create. If it may not be sent, the reply says why.
+    fn send_create(
+        &self,
+        server: &ServerSession,
+        path: String,
+        data: &[u8],
+        acl: Cow<'_, [Acl]>,
+    ) -> Pending<Created> {
+        if let Kind::Named(named) = &self.znode.state.kind {
+            named.seen_over.note(server);
+        }
+        match self.znode.before_create(&path) {
+            Ok(()) => server.create(path, data, self.znode.mode(), acl),
+            Err(error) => Pending::known(Err(error)),
+        }
+    }
+
+    /// The outcome of a create that a server has not confirmed. `None` if it is unknown.
+    fn outcome_of(
+        &self,
+        path: impl Fn() -> String,
+        error: ServerError,
+    ) -> Result<Option<CreateOutcome>, Error> {
+        match error {
+            error if error.is(Refusal::NoNode) => Ok(Some(CreateOutcome::MissingDirectory)),
+            error if error.is_unknown() || self.is_in_doubt && error.is(Refusal::NodeExists) => {
+                tracing::debug!(
+                    target: TARGET, path = path(), %error, "looking for the znode of an unknown create"
+                );
+                Ok(None)
+            }
+            error if error.is(Refusal::NodeExists) => Ok(Some(CreateOutcome::Taken)),
+            error => Err(Error::at_create(&path(), self.znode.live().id, error)),
+        }
+    }
+
+    /// Notes what the reply to a create says of the znode.
+    fn note_reply(&mut self, reply: Result<Created, ServerError>) -> Result<Stat, ServerError> {
+        match reply {
+            Ok(created) => {
+                self.is_in_doubt = false;
+                self.znode.set_path(created.path);
+                Ok(created.stat)
+            }
+            Err(error) => {
+                // At the end of the count all znodes of one identity have the same name.
+                let is_own_name = error.is(Refusal::NodeExists) && !self.znode.is_named();
+                self.is_in_doubt |= error.is_unknown() || is_own_name;
+                if !self.is_in_doubt {
+                    self.znode.note_gone();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Looks for the znode until an answer comes.
+    ///
+    /// If the znode is not there after a [commit](ServerSession::commit_noop), no create that was
+    /// sent before will be applied.
+    pub(crate) async fn find(&mut self) -> Result<CreateOutcome, Error> {
+        let found = match &self.znode.state.kind {
+            Kind::Contender(name) => self.find_contender(name).await,
+            Kind::Named(named) => self.find_named(named).await,
+        };
+        let failed = |error| Error::at(self.znode.path(), self.znode.live().id, error);
+        let found = found.map_err(failed)?;
+        // A member that lags behind may not show the znode, so it stays in doubt if it is not there.
+        if !matches!(found, CreateOutcome::NotCreated) {
+            self.is_in_doubt = false;
+        }
+        if let CreateOutcome::Taken = found {
+            self.znode.note_gone();
+        }
+        Ok(found)
+    }
+
+    async fn find_contender(&self, name: &ContenderName) -> Result<CreateOutcome, ServerError> {
+        let (znodes, directory) = (self.znode.znodes(), &name.directory);
+        let own = znodes
+            .searches
+            .own_nodes(self.znode.live(), directory.as_str(), &name.identity);
+        let mut own = own.await?;
+        own.sort_unstable_by_key(|node| node.stat.czxid);
+        let mut own = own.into_iter();
+        let Some(created) = own.next() else {
+            return Ok(CreateOutcome::NotCreated);
+        };
+        self.znode.set_path(created.path);
+        // A server has applied two creates. The second znode would keep all later contenders waiting
+        // until the session ends.
+        for other in own {
+            let name = ContenderName::at(directory, name.identity, other.path);
+            drop(ZnodeOwner::new(&self.session_use, znodes.contender(name)));
+        }
+        Ok(CreateOutcome::Created(created.stat))
+    }
+
+    async fn find_named(&self, named: &Named) -> Result<CreateOutcome, ServerError> {
+        let server = self.znode.live().server()?;
+        let found = retry(ServerError::may_pass, || named.find(&server)).await?;
+        Ok(match found {
+            Some((stat, true)) => CreateOutcome::Created(stat),
+            Some((_, false)) => CreateOutcome::Taken,
+            None => CreateOutcome::NotCreated,
+        })
+    }
+
+    /// Deletes the znode once the reply to its create has come, in the background.
     fn delete_once_answered(&self, reply: Pending<Created>) {
         let unanswered = AbandonedCreate::new(&self.znode.znodes.abandoned);
-        let owner = ZnodeOwner::new(&self.session_use, self.znode.clone());
-        owner
-            .znode
-            .registered
-            .may_exist
-            .store(true, Ordering::Relaxed);
+        let mut owner = ZnodeOwner::new(&self.session_use, self.znode.clone());
+        owner.is_in_doubt = self.is_in_doubt;
         self.znode.live().in_background(async move {
-            let outcome = reply.await;
-            owner.znode.note_created(outcome.as_ref());
-            // If the name is not known, the deletion looks for the znode.
-            if let Ok(created) = outcome {
-                owner.znode.set_path(created.path);
+            let reply = reply.await;
+            // If an earlier create is in doubt, the deletion looks for the znodes of both.
+            if !owner.is_in_doubt || reply.is_err() {
+                let _ = owner.note_reply(reply);
             }
             // Attempts that wait for this reply list the queue later. If the outcome is known, they
             // list it without the znode.
@@ -489,16 +631,9 @@ impl Drop for ZnodeOwner {
             None if self.znode.may_exist() => {
                 self.znode.delete_in_background(self.session_use.clone());
             }
-            None => self.znode.note_gone(),
+            None => self.znode.pass_turn(),
         }
     }
-}
-
-/// True if the znode may exist after a create with this error.
-///
-/// At the end of the count all znodes of one identity have the same name.
-pub(crate) fn may_have_created(error: &ServerError) -> bool {
-    matches!(error, ServerError::OutcomeUnknown(_)) || error.is(Refusal::NodeExists)
 }
 
 /// True if this names a contender's znode that only its own process can write to.

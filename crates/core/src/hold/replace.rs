@@ -72,7 +72,7 @@ async fn replaced(
     let (directory, contender) = old.replaceable(from)?;
     let identity = live.identity();
     let new = format!("{directory}/{}{}", identity.name(to), contender.sequence());
-    let name = ContenderName::known(directory, identity, new.clone());
+    let name = ContenderName::at(directory, identity, new.clone());
     // If this future is dropped from here on, both znodes must be deleted.
     let znode = old.znode.znodes().contender(name.clone());
     let owner = ZnodeOwner::new(session_use, znode);
@@ -92,9 +92,8 @@ async fn replaced(
     if let HoldState::Lost(reason) = live.hold_state(old.terms.epoch) {
         return Err(Error::lost(path, live.id, reason));
     }
-    // The transaction has deleted the old znode.
+    // The transaction has deleted the old znode. Its owner then passes the turn on.
     old.znode.note_gone();
-    old.znode.pass_turn();
     Ok(owner)
 }
 

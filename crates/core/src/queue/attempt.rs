@@ -7,28 +7,26 @@ use tokio::sync::Semaphore;
 
 use crate::contender::{Contender, Identity};
 use crate::error::Error;
-use crate::events::TARGET;
 use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
 use crate::hold::grant::Terms;
-use crate::hold::handoff::{Alone, KnownDirectory};
-use crate::hold::own_znode::{ContenderName, ZnodeOwner, may_have_created};
+use crate::hold::handoff::Alone;
+use crate::hold::own_znode::{ContenderName, CreateOutcome, ZnodeOwner};
 use crate::hold_state::FencingToken;
 use crate::live::lease::LeaseEpoch;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::OtherWait;
-use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
+use crate::queue::session_queue::{Listing, SessionQueue, Turn, UNCOUNTED, rule_is_broken};
 use crate::queue::wait::{Predecessors, Watches, deleted};
 use crate::retry::Backoff;
 use crate::rule::{QueueView, Verdict};
-use crate::server::ensemble::{Acl, CreateMode, Created, Node, Pending};
-use crate::server::error::ServerError;
-use crate::sync::lock;
+use crate::server::ensemble::Acl;
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn until_granted(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
+    turn: &mut Turn,
 ) -> Result<Hold, Error> {
     loop {
         queue.live.until_may_enter(queue.directory()).await?;
@@ -40,7 +38,7 @@ pub(crate) async fn until_granted(
         let (mut enqueued, listing) = enter(queue).await?;
         drop(permit);
         match until_it_may_hold(&mut enqueued, listing, attempt, true).await? {
-            Some(epoch) => return Ok(enqueued.hold(attempt, epoch)),
+            Some(epoch) => return Ok(enqueued.hold(attempt, epoch, turn)),
             None => attempt.stepped_back(),
         }
     }
@@ -50,6 +48,7 @@ pub(crate) async fn until_granted(
 pub(crate) async fn try_grant(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
+    turn: &mut Turn,
 ) -> Result<Option<Hold>, Error> {
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     if !would_hold_at_once(queue).await? {
@@ -58,7 +57,7 @@ pub(crate) async fn try_grant(
     queue.live.until_may_enter(queue.directory()).await?;
     let (mut enqueued, listing) = enter(queue).await?;
     let epoch = until_it_may_hold(&mut enqueued, listing, attempt, false).await?;
-    Ok(epoch.map(|epoch| enqueued.hold(attempt, epoch)))
+    Ok(epoch.map(|epoch| enqueued.hold(attempt, epoch, turn)))
 }
 
 /// A contender whose znode exists.
@@ -144,8 +143,14 @@ async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing
     let znodes = &queue.open.znodes;
     znodes.abandoned.until_answered(queue.live).await;
     let known = znodes.handoff.take_known(&queue.shared.directory);
-    let (mut enqueued, SentReads { names, data }) = create_contender(queue, known).await?;
-    let me = queue.contender(enqueued.name());
+    let expects_proof = known.last.is_some_and(|last| last.by_number);
+    let reads = || {
+        let names = (!expects_proof).then(|| queue.send_list());
+        (names, queue.send_read())
+    };
+    let (mut enqueued, (names, data)) =
+        create_contender(queue, known.may_be_missing, &reads).await?;
+    let me = queue.parse(enqueued.name());
     if let (Some(last), Some(me)) = (known.last, &me) {
         enqueued.alone = last.proves_alone(me.sequence(), enqueued.czxid);
     }
@@ -157,128 +162,62 @@ async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing
     Ok((enqueued, listing?))
 }
 
-/// The reads of the directory that were sent behind a create.
-struct SentReads {
-    /// `None` if the contender expects a proof that it is alone.
-    names: Option<Pending<Vec<String>>>,
-    /// `None` if the rule does not read the directory.
-    data: Option<Pending<Node>>,
-}
-
-impl SentReads {
-    fn send(queue: &SessionQueue<'_>, wants_names: bool) -> SentReads {
-        SentReads {
-            names: wants_names.then(|| queue.send_list()),
-            data: queue.send_read(),
-        }
-    }
-}
-
-/// Creates the contender's znode, and reads the directory.
+/// Creates the contender's znode, and the directory if it is missing.
 ///
-/// After a create without a reply, looks for the znode. The names are then wanted in any case.
-async fn create_contender<'q>(
+/// `reads` sends the reads of the directory, which the server answers after the create. The futures
+/// of what happens rarely are boxed, because all attempts would keep room for them.
+async fn create_contender<'q, R>(
     queue: &'q SessionQueue<'q>,
-    known: KnownDirectory,
-) -> Result<(Enqueued<'q>, SentReads), Error> {
-    let wants_names = !known.last.is_some_and(|last| last.by_number);
-    let (shared, server) = (queue.shared, &*queue.server);
-    let (rule, options) = (&*shared.rule, &shared.options);
-    let data = options.get_data();
-    let may_be_missing = known.may_be_missing;
-    let mut directory =
-        MissingDirectory::new(&shared.directory, Some(rule), options, may_be_missing);
+    may_be_missing: bool,
+    reads: &impl Fn() -> R,
+) -> Result<(Enqueued<'q>, R), Error> {
+    let (shared, server, znodes) = (queue.shared, &*queue.server, &queue.open.znodes);
+    let (rule, data) = (&*shared.rule, shared.options.get_data());
+    let mut directory = MissingDirectory::new(
+        &shared.directory,
+        Some(rule),
+        &shared.options,
+        may_be_missing,
+    );
     let identity = queue.live.identity();
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
     // dropped, they are looked for again.
     let mut in_doubt: Vec<ZnodeOwner> = Vec::new();
     loop {
-        let sent = directory.send_create(server);
-        let (identity, acl) = access(queue, identity, &shared.label).await;
-        let znode = queue
-            .open
-            .znodes
-            .contender(ContenderName::new(&shared.directory, identity));
-        let mut owner = ZnodeOwner::new(shared.session.session_use(), znode);
-        let path = identity.path(queue.directory(), &shared.label);
-        let mode = CreateMode::EphemeralSequential;
-        let counted = owner.znode.count(&path, mode);
-        counted.map_err(|error| queue.failed(error))?;
-        let reply = queue.server.create(path, data, mode, acl);
-        // The server answers these reads after the create, so they show the new znode.
-        let reads = SentReads::send(queue, wants_names);
-        let reply = owner.created(reply).await;
-        if directory
-            .was_missing(queue.open, server, sent, &reply)
-            .await?
-        {
-            continue;
-        }
-        let (node, reads) = match reply {
-            Ok(node) => (node, reads),
-            Err(error) if may_have_created(&error) => {
-                match Box::pin(find_own(queue, &identity, &error)).await? {
-                    Some(node) => (node, SentReads::send(queue, true)),
-                    None => {
-                        in_doubt.push(owner);
-                        pause_if_unknown.wait().await;
-                        continue;
-                    }
-                }
+        directory.send_create(server);
+        let (identity, acl) = access(queue, identity).await;
+        let name = ContenderName::new(&shared.directory, identity);
+        let mut owner = ZnodeOwner::new(shared.session.session_use(), znodes.contender(name));
+        let path = || identity.path(queue.directory(), &shared.label);
+        let (outcome, sent) = owner.create(server, path, data, acl, reads).await?;
+        let czxid = match outcome {
+            CreateOutcome::Created(stat) => stat.czxid,
+            CreateOutcome::MissingDirectory => {
+                Box::pin(directory.note_missing(queue.open, server)).await?;
+                continue;
             }
-            Err(error) => {
-                let path = identity.path(queue.directory(), &shared.label);
-                return Err(Error::at_create(&path, queue.live.id, error));
+            CreateOutcome::NotCreated | CreateOutcome::Taken => {
+                in_doubt.push(owner);
+                Box::pin(pause_if_unknown.wait()).await;
+                continue;
             }
         };
         for earlier in in_doubt {
             earlier.znode.note_gone();
         }
-        owner.znode.set_path(node.path);
-        return Ok((Enqueued::new(queue, owner, node.stat.czxid), reads));
+        directory.note_exists(queue.open).await;
+        return Ok((Enqueued::new(queue, owner, czxid), sent));
     }
 }
 
 /// The [access](crate::hold::handoff::Handoff::access) to a contender's znode, by the options.
-async fn access<'a>(
-    queue: &SessionQueue<'a>,
-    identity: Identity,
-    label: &str,
-) -> (Identity, Cow<'a, [Acl]>) {
+async fn access<'a>(queue: &SessionQueue<'a>, identity: Identity) -> (Identity, Cow<'a, [Acl]>) {
     let (shared, handoff) = (queue.shared, &queue.open.znodes.handoff);
-    let is_to_mark = shared.options.marks_release && shared.rule.holds_only_first(label);
+    let is_to_mark = shared.options.marks_release && shared.rule.holds_only_first(&shared.label);
     let (server, directory, acl) = (&queue.server, queue.directory(), &*shared.options.acl);
     let access = handoff.access(server, directory, identity, acl, is_to_mark);
     access.await
-}
-
-/// Looks for the znode of a create without a reply.
-///
-/// If the znode is not there after a commit, the create will never be applied.
-async fn find_own(
-    queue: &SessionQueue<'_>,
-    identity: &Identity,
-    error: &ServerError,
-) -> Result<Option<Created>, Error> {
-    let path = identity.path(queue.directory(), &queue.shared.label);
-    tracing::debug!(target: TARGET, path, %error, "looking for the znode of an unknown create");
-    let znodes = &queue.open.znodes;
-    let own = znodes
-        .searches
-        .own_nodes(queue.live, queue.directory(), identity);
-    let mut own = own.await.map_err(|error| queue.failed(error))?;
-    own.sort_unstable_by_key(|node| node.stat.czxid);
-    let mut own = own.into_iter();
-    let created = own.next();
-    // A server has applied two creates. The second znode would keep all later contenders waiting
-    // until the session ends.
-    for other in own {
-        let name = ContenderName::known(&queue.shared.directory, *identity, other.path);
-        let znode = znodes.contender(name);
-        drop(ZnodeOwner::new(queue.shared.session.session_use(), znode));
-    }
-    Ok(created)
 }
 
 impl<'q> Enqueued<'q> {
@@ -337,10 +276,10 @@ impl<'q> Enqueued<'q> {
     }
 
     /// Holds. The lease may grant after this number of lapses.
-    fn hold(mut self, attempt: &AttemptRecord, epoch: LeaseEpoch) -> Hold {
+    fn hold(mut self, attempt: &AttemptRecord, epoch: LeaseEpoch, turn: &mut Turn) -> Hold {
         let (shared, znode) = (self.queue.shared, &self.owner.znode);
         // Before a loss of the hold can be noticed, which passes the turn on.
-        if let Some(turn) = lock(self.queue.turn).take() {
+        if let Some(turn) = turn.take() {
             znode.keep_turn(turn);
         }
         if let Some(alone) = self.alone {
@@ -394,7 +333,7 @@ pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool,
         .map_or(0.into(), |last| last.sequence().next());
     let label = &*queue.shared.label;
     let name = format!("{}{next}", Identity::from_random_bits(0).name(label));
-    let newcomer = queue.contender(&name);
+    let newcomer = queue.parse(&name);
     let newcomer = newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?;
     let view = QueueView::new(contenders, &newcomer, listing.data.as_deref());
     Ok(queue.shared.rule.decide(&view)? == Verdict::Hold)

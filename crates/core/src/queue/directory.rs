@@ -18,6 +18,8 @@ pub(crate) struct MissingDirectory<'a> {
     options: &'a QueueOptions,
     /// True if the directory's create is to be sent before that of the znode.
     may_be_missing: bool,
+    /// The directory's create that was sent before that of the znode.
+    sent: Option<Pending<Created>>,
     pause_if_missing: Backoff,
 }
 
@@ -33,6 +35,7 @@ impl<'a> MissingDirectory<'a> {
             rule,
             options,
             may_be_missing,
+            sent: None,
             pause_if_missing: Backoff::default().skip_first(1),
         }
     }
@@ -41,45 +44,41 @@ impl<'a> MissingDirectory<'a> {
     ///
     /// The caller sends the znode's create after it. The server handles both in this order, and
     /// refuses the first one if the directory exists.
-    pub(crate) fn send_create(&self, server: &ServerSession) -> Option<Pending<Created>> {
+    pub(crate) fn send_create(&mut self, server: &ServerSession) {
         let send = || self.create(server, self.path, self.options.directories.mode());
-        self.may_be_missing.then(send)
+        self.sent = self.may_be_missing.then(send);
     }
 
-    /// True if the znode's create is to be sent again: its reply says that the directory is missing.
+    /// Notes that the directory exists: the znode is created.
+    pub(crate) async fn note_exists(&mut self, open: &OpenSession) {
+        if let Some(sent) = self.sent.take() {
+            let was_missing = sent.await.is_ok();
+            open.znodes.handoff.note_directory(self.path, was_missing);
+        }
+    }
+
+    /// Prepares the next create of the znode, whose reply says that the directory is missing.
     ///
-    /// The next create of the znode is then sent behind the directory's. If that was sent before
-    /// this one, parents are missing, and the method creates them all.
-    pub(crate) async fn was_missing<T>(
+    /// It is sent behind the directory's. If that was sent before this one, parents are missing,
+    /// and the method creates them all.
+    pub(crate) async fn note_missing(
         &mut self,
         open: &OpenSession,
         server: &ServerSession,
-        sent: Option<Pending<Created>>,
-        reply: &Result<T, ServerError>,
-    ) -> Result<bool, Error> {
-        match (reply, sent) {
-            (Ok(_), Some(sent)) => {
-                let was_missing = sent.await.is_ok();
-                open.znodes.handoff.note_directory(self.path, was_missing);
-                Ok(false)
-            }
-            (Err(error), sent) if error.is(Refusal::NoNode) => {
-                self.may_be_missing = sent.is_none();
-                if let Some(sent) = sent {
-                    // Boxed: an attempt would keep room for it while it waits.
-                    Box::pin(self.create_with_parents(&open.live, server, sent)).await?;
-                    open.znodes.handoff.note_directory(self.path, true);
-                    self.pause_if_missing.wait().await;
-                }
-                Ok(true)
-            }
-            _ => Ok(false),
+    ) -> Result<(), Error> {
+        let sent = self.sent.take();
+        self.may_be_missing = sent.is_none();
+        if let Some(sent) = sent {
+            self.create_with_parents(&open.live, server, sent).await?;
+            open.znodes.handoff.note_directory(self.path, true);
+            self.pause_if_missing.wait().await;
         }
+        Ok(())
     }
 
     /// Creates the directory and its missing parents, after the reply to the directory's create.
     async fn create_with_parents(
-        &self,
+        &mut self,
         live: &LiveSession,
         server: &ServerSession,
         sent: Pending<Created>,

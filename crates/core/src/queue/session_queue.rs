@@ -38,6 +38,15 @@ pub(crate) struct SharedQueue {
     pub(crate) info: Arc<RecipeInfo>,
 }
 
+impl SharedQueue {
+    /// Notes that the hold has the turn, if there are turns.
+    pub(crate) fn note_turn(&self, hold: &Hold) {
+        if let Some(turns) = &self.turns {
+            *lock(&turns.last) = Arc::downgrade(&hold.view.grant);
+        }
+    }
+}
+
 /// The turns of the tasks that share one contender of the process.
 pub(crate) struct Turns {
     /// One permit, which the tasks take first in, first out.
@@ -47,7 +56,7 @@ pub(crate) struct Turns {
 }
 
 /// The turn of an attempt, until the znode of its hold takes it. `None` if the queue has no turns.
-pub(crate) type Turn = Mutex<Option<OwnedSemaphorePermit>>;
+pub(crate) type Turn = Option<OwnedSemaphorePermit>;
 
 impl Default for Turns {
     fn default() -> Turns {
@@ -59,13 +68,14 @@ impl Default for Turns {
 }
 
 impl Turns {
-    pub(crate) fn take_now(&self) -> Option<Turn> {
-        let turn = self.permit.clone().try_acquire_owned().ok()?;
-        Some(Mutex::new(Some(turn)))
+    /// The turn, if no other task has it or waits for it.
+    pub(crate) fn take_now(&self) -> Turn {
+        self.permit.clone().try_acquire_owned().ok()
     }
 
     pub(crate) async fn wait(&self) -> Turn {
-        if let Some(turn) = self.take_now() {
+        let turn = self.take_now();
+        if turn.is_some() {
             return turn;
         }
         let last = lock(&self.last).upgrade();
@@ -73,12 +83,7 @@ impl Turns {
             grant.warn_of_own_wait("a task without a znode");
         }
         let turn = self.permit.clone().acquire_owned().await;
-        Mutex::new(Some(turn.expect("nobody closes the semaphore")))
-    }
-
-    /// Notes that the hold has a turn, which its znode keeps until its deletion is sent.
-    pub(crate) fn note(&self, hold: &Hold) {
-        *lock(&self.last) = Arc::downgrade(&hold.view.grant);
+        Some(turn.expect("nobody closes the semaphore"))
     }
 
     /// True if no task waits or has the turn.
@@ -87,12 +92,12 @@ impl Turns {
     }
 }
 
+/// A queue as one attempt reads it, in one ZooKeeper session.
 pub(crate) struct SessionQueue<'a> {
     pub(crate) shared: &'a SharedQueue,
     pub(crate) open: &'a Arc<OpenSession>,
     pub(crate) live: &'a Arc<LiveSession>,
     pub(crate) server: Arc<ServerSession>,
-    pub(crate) turn: &'a Turn,
     /// The connection over which the queue was last read.
     read_over: LastConnection,
 }
@@ -124,7 +129,6 @@ impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
         shared: &'a SharedQueue,
         open: &'a Arc<OpenSession>,
-        turn: &'a Turn,
     ) -> Result<SessionQueue<'a>, Error> {
         let live = &open.live;
         let server = live
@@ -135,7 +139,6 @@ impl<'a> SessionQueue<'a> {
             open,
             live,
             server,
-            turn,
             read_over: LastConnection::default(),
         })
     }
@@ -194,7 +197,7 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// The contender of this name, if the rule counts it.
-    pub(crate) fn contender(&self, name: &str) -> Option<Contender> {
+    pub(crate) fn parse(&self, name: &str) -> Option<Contender> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
     }
 

@@ -463,7 +463,7 @@ impl TreeWatch {
 
 impl<T, E> Pending<T, E> {
     /// The answer to what needs no request.
-    fn known(answer: Result<T, E>) -> Pending<T, E> {
+    pub(crate) fn known(answer: Result<T, E>) -> Pending<T, E> {
         Pending(Asked::Known(future::ready(Box::new(answer))))
     }
 }

@@ -63,12 +63,12 @@ impl Leftovers {
     }
 
     fn report(&self) {
-        let paths = self.znodes.iter().filter_map(|kind| match kind {
-            Kind::Contender(name) => Some(match name.path.get() {
+        let paths = self.znodes.iter().map(|kind| match kind {
+            Kind::Contender(name) => match name.path.get() {
                 Some(path) => path.clone(),
                 None => name.identity.path(name.directory.as_str(), ""),
-            }),
-            Kind::Named(named) => named.may_exist().then(|| named.path.clone()),
+            },
+            Kind::Named(named) => named.path.clone(),
         });
         let (session, znodes) = (self.live.id, paths.collect::<Vec<String>>());
         if !znodes.is_empty() {
@@ -102,8 +102,7 @@ impl Drop for Leftovers {
 async fn delete(server: &Arc<ServerSession>, kind: &Kind) -> Result<(), ServerError> {
     match kind {
         // Somebody may have deleted the znode, and the next holder's may have its name.
-        Kind::Named(named) if named.may_exist() => named.delete(server, false).await.map(drop),
-        Kind::Named(_) => Ok(()),
+        Kind::Named(named) => named.delete(server, false).await.map(drop),
         Kind::Contender(ContenderName {
             directory,
             identity,

@@ -111,7 +111,7 @@ async fn single(session: &Session) -> NamedZnode {
 }
 
 async fn hold_single(session: &Session) -> Hold {
-    let znode = single(session).await;
+    let mut znode = single(session).await;
     let stat = znode
         .create(b"")
         .await
@@ -143,9 +143,10 @@ async fn attempt_that_is_polled_late_does_not_hold_by_a_contender_that_was_lost(
 async fn single_znode_whose_create_is_polled_late_does_not_hold_if_it_was_lost() {
     for seed in 0..20 {
         let processes = Processes::new(seed).await;
-        let znode = single(&processes.one).await;
+        let mut znode = single(&processes.one).await;
+        let mut own = Some(&mut znode);
         let enters = async || {
-            let late = begun(znode.create(b""));
+            let late = begun(own.take().expect("it enters once").create(b""));
             sleep(SOON).await;
             [late]
         };

@@ -10,12 +10,12 @@ fn is_there(simulation: &Simulation) -> bool {
     tree.iter().any(|node| node.path == SINGLE)
 }
 
-async fn create(znode: &NamedZnode) -> Result<Option<Stat>, Error> {
+async fn create(znode: &mut NamedZnode) -> Result<Option<Stat>, Error> {
     in_time("the create", znode.create(b"")).await
 }
 
 /// Creates the znode, but drops the future before the answer.
-async fn drop_create(znode: &NamedZnode, simulation: &Simulation) {
+async fn drop_create(znode: &mut NamedZnode, simulation: &Simulation) {
     inject(simulation, FaultKind::ReplyLate(LATE), RequestKind::Create);
     let dropped = timeout(LATE / 2, create(znode)).await;
     dropped.expect_err("no answer came");
@@ -27,14 +27,14 @@ async fn drop_create(znode: &NamedZnode, simulation: &Simulation) {
 async fn create_without_an_answer_is_found_though_the_looks_are_throttled() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
-    let znode = begin_single(&session).await;
+    let mut znode = begin_single(&session).await;
     let faults = simulation.faults();
     faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Create));
     for nth in 1..=4 {
         let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Transact);
         faults.inject(throttled.nth(nth));
     }
-    let created = create(&znode).await.expect("it is found");
+    let created = create(&mut znode).await.expect("it is found");
     assert!(created.is_some(), "it is its own");
     assert_eq!(faults.waiting(), 0, "all were met");
 }
@@ -43,9 +43,9 @@ async fn create_without_an_answer_is_found_though_the_looks_are_throttled() {
 async fn create_after_a_dropped_create_finds_its_znode() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
-    let znode = begin_single(&session).await;
-    drop_create(&znode, &simulation).await;
-    let created = create(&znode).await.expect("it is found");
+    let mut znode = begin_single(&session).await;
+    drop_create(&mut znode, &simulation).await;
+    let created = create(&mut znode).await.expect("it is found");
     assert!(created.is_some(), "it is its own");
 }
 
@@ -53,10 +53,10 @@ async fn create_after_a_dropped_create_finds_its_znode() {
 async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
-    let znode = begin_single(&session).await;
-    drop_create(&znode, &simulation).await;
+    let mut znode = begin_single(&session).await;
+    drop_create(&mut znode, &simulation).await;
     inject(&simulation, FaultKind::Throttled, RequestKind::Create);
-    create(&znode).await.expect_err("the server throttles");
+    create(&mut znode).await.expect_err("the server throttles");
     drop(znode);
     tokio::time::sleep(LATE).await;
     assert!(!is_there(&simulation), "nothing remains");
@@ -67,10 +67,10 @@ async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
 async fn create_that_was_lost_is_created_again_and_is_no_other_holders() {
     let simulation = Simulation::default();
     let session = simulated_session(&simulation, "one").await;
-    let znode = begin_single(&session).await;
+    let mut znode = begin_single(&session).await;
     let faults = simulation.faults();
     faults.inject(Fault::new(FaultKind::RequestLost).on(RequestKind::Create));
-    let created = create(&znode).await.expect("it is created");
+    let created = create(&mut znode).await.expect("it is created");
     assert_eq!(faults.waiting(), 0, "the request was lost");
     assert!(created.is_some() && is_there(&simulation));
 }

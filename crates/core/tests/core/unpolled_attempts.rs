@@ -113,7 +113,7 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
 async fn single_znode_is_not_created_after_its_session_is_closed() {
     let simulation = Simulation::default();
     let closing = users_session(&simulation).await;
-    let znode = begin_single(&closing).await;
+    let mut znode = begin_single(&closing).await;
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
     let created = znode.create(b"").await;
     assert_fails!(created, Error::SessionOver);

@@ -15,7 +15,7 @@ async fn recipe_creates_nothing_once_its_session_is_closed() {
     let znodes = SessionZnodes::new(&live, DEFAULT_MAXBUFFER);
     let create = || {
         let named = Arc::new(Named::new("/lock", Box::new(|_, _| true)));
-        znodes.named(&named).before_create(&named)
+        znodes.named(named).before_create("/lock")
     };
     create().expect("the session is open");
     znodes.end(SessionEnd::Closed);
@@ -45,14 +45,20 @@ async fn znode_is_registered_until_it_is_known_not_to_exist() {
     let session_use = Arc::new(SessionUse::new(false));
     let owner = |znode| ZnodeOwner::new(&session_use, znode);
     let directory = NodePath::new("/lock").expect("a good path");
-    let never_created = owner(znodes.contender(ContenderName::new(
+    let mut refused = owner(znodes.contender(ContenderName::new(
         &directory,
         Identity::from_random_bits(0),
     )));
+    assert_eq!(znodes.registered().len(), 0);
+    let begun = refused.znode.before_create("/lock/a");
+    begun.expect("the session is open");
     let deleted = owner(znodes.contender(name("/lock/a")));
     let view = deleted.znode.clone();
     assert_eq!(znodes.registered().len(), 2);
-    drop((never_created, deleted));
+    refused
+        .note_reply(Err(ServerError::Refused(Refusal::NoAuth)))
+        .expect_err("it is refused");
+    drop((refused, deleted));
     sleep(SECOND).await;
     assert_eq!(znodes.registered().len(), 0);
     let left = owner(znodes.contender(name("/lock/b")));

@@ -45,7 +45,7 @@ pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
 /// The name of a contender's znode at this path.
 pub(crate) fn name(path: &str) -> ContenderName {
     let directory = NodePath::new("/locks").expect("a good path");
-    ContenderName::known(&directory, Identity::from_random_bits(0), path.to_owned())
+    ContenderName::at(&directory, Identity::from_random_bits(0), path.to_owned())
 }
 
 /// The terms of a grant after this number of lapses.

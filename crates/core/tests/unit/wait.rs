@@ -9,7 +9,6 @@ use crate::hold::own_znode::SessionZnodes;
 use crate::invalid_input::InvalidInput;
 use crate::live::scripted::*;
 use crate::queue::Queue;
-use crate::queue::session_queue::Turn;
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::options::{ConnectOptions, DEFAULT_MAXBUFFER};
 use crate::session::handle::Session;
@@ -37,8 +36,7 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let queue = Queue::new(&session.expect("a good address"), "/locks", Unasked);
     let shared = queue.expect("a good path").shared;
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
-    let turn = Turn::default();
-    let queue = SessionQueue::new(&shared, &open, &turn).expect("it is open");
+    let queue = SessionQueue::new(&shared, &open).expect("it is open");
     let own = open.znodes.contender(name("/locks/own"));
     let mut watches = Watches::default();
     let on = Predecessors {
