@@ -11,6 +11,7 @@ use zookeeper_recipes_core::{BoxFuture, ConnectOptions, InvalidInput, ServerErro
 
 type Function<T> = Box<dyn Fn() -> T + Send + Sync>;
 pub type Open = Function<BoxFuture<'static, Result<ServerSession, ServerError>>>;
+type WatchTree = dyn Fn(&str) -> TreeEvents + Send + Sync;
 type Connect = dyn Fn(&ConnectOptions) -> Result<Open, InvalidInput> + Send + Sync;
 
 /// An ensemble whose sessions a function opens.
@@ -25,7 +26,7 @@ struct FakeConnector(Open);
 pub struct FakeSession {
     pub send: Box<dyn Fn(RequestBody) -> RawReply + Send + Sync>,
     /// `None` refuses each watch of a tree.
-    pub watch_tree: Option<Box<dyn Fn(&str) -> TreeEvents + Send + Sync>>,
+    pub watch_tree: Option<Box<WatchTree>>,
     pub orders_events: bool,
     pub leave_server: Function<()>,
     pub close: Function<()>,
