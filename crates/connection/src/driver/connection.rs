@@ -156,13 +156,17 @@ impl Connection {
     /// A session that is connected to a host that stays listed keeps its connection. Any other one
     /// [leaves its server](Self::leave_server) as soon as an address of the new hosts is known.
     pub fn set_hosts(&self, hosts: &[Host]) {
-        self.shared
-            .input(|machine, now| machine.set_hosts(now, hosts));
-        for host in hosts {
-            let known = self.shared.network.known(host);
-            self.shared
-                .input(|machine, now| machine.remember(now, host, &known));
-        }
+        let known: Vec<_> = hosts
+            .iter()
+            .map(|it| self.shared.network.known(it))
+            .collect();
+        // In one input: what a look-up learns meanwhile is newer.
+        self.shared.input(|machine, now| {
+            machine.set_hosts(now, hosts);
+            for (host, addresses) in hosts.iter().zip(&known) {
+                machine.remember(now, host, addresses);
+            }
+        });
     }
 
     /// Closes the session, after the requests that were asked before. Later requests are not sent.

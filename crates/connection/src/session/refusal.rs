@@ -59,12 +59,13 @@ impl<R, W> Machine<R, W> {
 }
 
 /// How many T without a server have passed when a host refuses the session by this break of the
-/// handshake. `None` if the host may have taken long, or has no quorum.
+/// handshake. `None` if the host may have taken long, has no quorum, or was left.
 fn refuses_after(cause: &DisconnectReason) -> Option<u32> {
     match cause {
         DisconnectReason::NoSession(_)
         | DisconnectReason::Silent(_)
-        | DisconnectReason::ReadOnly => None,
+        | DisconnectReason::ReadOnly
+        | DisconnectReason::Left => None,
         // A server that refuses a session has read all, and closes the connection in order.
         DisconnectReason::Closed => Some(2),
         // The network resets connections, too. But a proxy may turn the end of the connection into

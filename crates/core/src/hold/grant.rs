@@ -249,12 +249,16 @@ impl Grant {
                 live.note_end(&done);
                 done
             }
-            reason = self.until(lapsed_or_over) => Err(match reason {
-                LossReason::Session(end) => {
-                    Error::at(self.znode.path(), live.id, ServerError::SessionOver(end))
-                }
-                reason => Error::lost(self.znode.path(), live.id, reason),
-            }),
+            reason = self.until(lapsed_or_over) => Err(self.lost_by(reason)),
+        }
+    }
+
+    /// The error of a release or a replacement whose hold is lost meanwhile.
+    pub(crate) fn lost_by(&self, reason: LossReason) -> Error {
+        let (path, session) = (self.znode.path(), self.live().id);
+        match reason {
+            LossReason::Session(end) => Error::at(path, session, ServerError::SessionOver(end)),
+            reason => Error::lost(path, session, reason),
         }
     }
 

@@ -470,15 +470,14 @@ impl ZnodeOwner {
         acl: Cow<'_, [Acl]>,
         behind: impl Fn() -> R + 'a,
     ) -> impl Future<Output = Result<(CreateOutcome, R), Error>> {
-        let reply = self.send_create(server, path(), data, acl);
+        // An earlier call may have created it, although its future was dropped.
+        self.is_in_doubt |= self.znode.may_exist();
+        let sent_create = self.send_create(server, path(), data, acl);
         let sent = behind();
-        let waits = self.reply.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // The future of an earlier call was dropped before its reply came.
-        self.is_in_doubt |= waits.replace(reply).is_some();
+        *self.reply() = Some(sent_create);
         async move {
-            let reply = self.reply.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let answer = or_pending(reply.as_mut()).await;
-            *reply = None;
+            let answer = or_pending(self.reply().as_mut()).await;
+            *self.reply() = None;
             let outcome = match self.note_reply(answer) {
                 Ok(stat) => Some(CreateOutcome::Created(stat)),
                 Err(error) => self.outcome_of(&path, error)?,
@@ -494,6 +493,11 @@ impl ZnodeOwner {
             };
             Ok((found, sent))
         }
+    }
+
+    fn reply(&mut self) -> &mut Option<Pending<Created>> {
+        let reply = self.reply.get_mut();
+        reply.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends the create. If it may not be sent, the reply says why.
@@ -543,7 +547,9 @@ impl ZnodeOwner {
             Err(error) => {
                 // At the end of the count all znodes of one identity have the same name.
                 let is_own_name = error.is(Refusal::NodeExists) && !self.znode.is_named();
-                self.is_in_doubt |= error.is_unknown() || is_own_name;
+                // A session that is over here may be open at the server, and the create applied.
+                let is_over = matches!(error, ServerError::SessionOver(_));
+                self.is_in_doubt |= error.is_unknown() || is_own_name || is_over;
                 if !self.is_in_doubt {
                     self.znode.note_gone();
                 }

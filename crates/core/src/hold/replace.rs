@@ -90,7 +90,7 @@ async fn replaced(
     let replacing = pin!(replace_znode(live, path, &operations));
     old.within_lease(replacing).await?;
     if let HoldState::Lost(reason) = live.hold_state(old.terms.epoch) {
-        return Err(Error::lost(path, live.id, reason));
+        return Err(old.lost_by(reason));
     }
     // The transaction has deleted the old znode. Its owner then passes the turn on.
     old.znode.note_gone();

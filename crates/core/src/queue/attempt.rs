@@ -190,6 +190,8 @@ async fn create_contender<'q, R>(
         let name = ContenderName::new(&shared.directory, identity);
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znodes.contender(name));
         let path = || identity.path(queue.directory(), &shared.label);
+        // The number of the znode may prove that nobody else is in the queue.
+        queue.note_connection();
         let (outcome, sent) = owner.create(server, path, data, acl, reads).await?;
         let czxid = match outcome {
             CreateOutcome::Created(stat) => stat.czxid,

@@ -201,9 +201,14 @@ impl<'a> SessionQueue<'a> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
     }
 
+    /// Notes the connection, before a request whose answer says who is in the queue.
+    pub(crate) fn note_connection(&self) {
+        self.read_over.note(&self.server);
+    }
+
     /// Asks for the directory's names.
     pub(crate) fn send_list(&self) -> Pending<Vec<String>> {
-        self.read_over.note(&self.server);
+        self.note_connection();
         self.server.list(self.directory())
     }
 
@@ -211,7 +216,6 @@ impl<'a> SessionQueue<'a> {
     ///
     /// The caller sends a list before this, because the data must not be older than the names.
     pub(crate) fn send_read(&self) -> Option<Pending<Node>> {
-        self.read_over.note(&self.server);
         let reads = self.shared.rule.reads_directory();
         reads.then(|| self.server.get(self.directory()))
     }

@@ -49,6 +49,20 @@ async fn create_after_a_dropped_create_finds_its_znode() {
     assert!(created.is_some(), "it is its own");
 }
 
+/// A future may be dropped after its create is answered. The znode would bar all others.
+#[tokio::test(start_paused = true)]
+async fn create_after_a_create_finds_its_znode_and_its_drop_deletes_it() {
+    let simulation = Simulation::default();
+    let session = simulated_session(&simulation, "one").await;
+    let mut znode = begin_single(&session).await;
+    for _ in 0..2 {
+        let created = create(&mut znode).await.expect("it is created or found");
+        assert!(created.is_some(), "it is its own");
+    }
+    drop(znode);
+    until(|| !is_there(&simulation)).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn refused_create_does_not_forget_the_znode_of_a_dropped_create() {
     let simulation = Simulation::default();

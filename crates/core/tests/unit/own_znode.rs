@@ -66,3 +66,21 @@ async fn znode_is_registered_until_it_is_known_not_to_exist() {
     assert_eq!(znodes.registered().len(), 0, "the server deletes it");
     drop((view, left));
 }
+
+/// The session of a user's client stays open, and the create may have been applied there.
+#[tokio::test(start_paused = true)]
+async fn znode_stays_registered_if_its_session_is_closed_before_the_reply() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let znodes = SessionZnodes::new(&live, DEFAULT_MAXBUFFER);
+    let directory = NodePath::new("/lock").expect("a good path");
+    let name = ContenderName::new(&directory, Identity::from_random_bits(0));
+    let mut owner = ZnodeOwner::new(&Arc::new(SessionUse::new(false)), znodes.contender(name));
+    let begun = owner.znode.before_create("/lock/a");
+    begun.expect("the session is open");
+    live.set_status(Status::Ended(SessionEnd::Closed));
+    znodes.end(SessionEnd::Closed);
+    let closed = ServerError::SessionOver(SessionEnd::Closed);
+    owner.note_reply(Err(closed)).expect_err("it is closed");
+    drop(owner);
+    assert_eq!(znodes.registered().len(), 1);
+}
