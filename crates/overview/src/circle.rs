@@ -1,8 +1,8 @@
 //! Circles of sessions that wait for each other.
 
 use std::cmp::Reverse;
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -102,30 +102,41 @@ pub(crate) fn rings(edges: &[Edge]) -> Vec<Vec<Edge>> {
 /// The edges that are left.
 ///
 /// An edge leads on to those by which the session of its blocker waits: in another queue, or by the
-/// blocker itself.
+/// blocker itself. To find one of them, and to remove one, takes the logarithm of their number.
 struct Graph<'e> {
     edges: &'e [Edge],
-    is_left: Vec<bool>,
-    /// The edges by the sessions of their waiters, and by those of their blockers: their indices.
-    from: HashMap<i64, Vec<usize>>,
-    to: HashMap<i64, Vec<usize>>,
+    /// Their waiters and their blockers.
+    from: Ends,
+    to: Ends,
 }
 
 impl<'e> Graph<'e> {
     fn new(edges: &'e [Edge]) -> Graph<'e> {
-        let (mut from, mut to): (HashMap<_, Vec<_>>, HashMap<_, Vec<_>>) = Default::default();
-        for (index, edge) in edges.iter().enumerate() {
-            from.entry(edge.from).or_default().push(index);
-            to.entry(edge.to).or_default().push(index);
-        }
         let mut graph = Graph {
             edges,
-            is_left: vec![true; edges.len()],
-            from,
-            to,
+            from: Ends::default(),
+            to: Ends::default(),
         };
+        for index in 0..edges.len() {
+            graph.from.0.insert(graph.waiter(index));
+            graph.to.0.insert(graph.blocker(index));
+        }
         graph.peel((0..edges.len()).collect());
         graph
+    }
+
+    fn waiter(&self, index: usize) -> End {
+        let edge = &self.edges[index];
+        (edge.from, edge.queue, edge.waiter, index)
+    }
+
+    fn blocker(&self, index: usize) -> End {
+        let edge = &self.edges[index];
+        (edge.to, edge.queue, edge.blocker, index)
+    }
+
+    fn is_left(&self, index: usize) -> bool {
+        self.from.0.contains(&self.waiter(index))
     }
 
     /// A shortest ring through the youngest edge, then one through the youngest of the sessions that
@@ -135,7 +146,7 @@ impl<'e> Graph<'e> {
         youngest.sort_by_key(|index| Reverse(self.edges[*index].czxid));
         let mut rings = Vec::new();
         for index in youngest {
-            if !self.is_left[index] {
+            if !self.is_left(index) {
                 continue;
             }
             let Some(ring) = self.ring(index) else {
@@ -143,8 +154,8 @@ impl<'e> Graph<'e> {
                 continue;
             };
             for edge in &ring {
-                let own = [&self.from, &self.to].map(|edges| edges.get(&edge.from));
-                let own: Vec<usize> = own.into_iter().flatten().flatten().copied().collect();
+                let own = [&self.from, &self.to].map(|ends| ends.within(of_session(edge.from)));
+                let own: Vec<usize> = own.into_iter().flatten().collect();
                 own.into_iter().for_each(|index| self.remove(index));
             }
             rings.push(ring);
@@ -153,21 +164,24 @@ impl<'e> Graph<'e> {
     }
 
     /// A shortest ring through this edge, which begins with it.
-    fn ring(&self, first: usize) -> Option<Vec<Edge>> {
-        // Each edge that was reached, and the edge before it.
+    fn ring(&mut self, first: usize) -> Option<Vec<Edge>> {
+        // Each edge that was reached, and the edge before it. It is put aside: it is reached once.
         let mut reached: HashMap<usize, usize> = HashMap::new();
         let mut next = VecDeque::from([first]);
         while !reached.contains_key(&first) {
-            let index = next.pop_front()?;
-            for after in self.after(index) {
-                if let Entry::Vacant(entry) = reached.entry(after) {
-                    entry.insert(index);
-                    next.push_back(after);
-                }
+            let Some(index) = next.pop_front() else { break };
+            let after: Vec<usize> = self.from.beside(self.blocker(index)).collect();
+            for after in after {
+                self.from.0.remove(&self.waiter(after));
+                reached.insert(after, index);
+                next.push_back(after);
             }
         }
+        for index in reached.keys() {
+            self.from.0.insert(self.waiter(*index));
+        }
+        let mut index = *reached.get(&first)?;
         let mut ring = vec![self.edges[first]];
-        let mut index = reached[&first];
         while index != first {
             ring.insert(1, self.edges[index]);
             index = reached[&index];
@@ -175,29 +189,10 @@ impl<'e> Graph<'e> {
         Some(ring)
     }
 
-    /// The edges that are left and to which this edge leads on.
-    fn after(&self, index: usize) -> impl Iterator<Item = usize> {
-        let edges = self.from.get(&self.edges[index].to).into_iter().flatten();
-        let leads_on = move |after: &usize| self.is_left[*after] && self.leads_on(index, *after);
-        edges.copied().filter(leads_on)
-    }
-
-    /// The edges that are left and lead on to this edge.
-    fn before(&self, index: usize) -> impl Iterator<Item = usize> {
-        let edges = self.to.get(&self.edges[index].from).into_iter().flatten();
-        let leads_on = move |before: &usize| self.is_left[*before] && self.leads_on(*before, index);
-        edges.copied().filter(leads_on)
-    }
-
-    fn leads_on(&self, index: usize, after: usize) -> bool {
-        let (edge, after) = (&self.edges[index], &self.edges[after]);
-        after.queue != edge.queue || after.waiter == edge.blocker
-    }
-
     /// Removes an edge, and others that are in no ring without it.
     fn remove(&mut self, index: usize) {
-        if std::mem::replace(&mut self.is_left[index], false) {
-            let beside: Vec<usize> = self.after(index).chain(self.before(index)).collect();
+        if self.is_left(index) {
+            let beside = self.take(index);
             self.peel(beside);
         }
     }
@@ -205,12 +200,74 @@ impl<'e> Graph<'e> {
     /// Removes the edges of these that lead on to none, or to which none leads on, and so on.
     fn peel(&mut self, mut edges: Vec<usize>) {
         while let Some(index) = edges.pop() {
-            let is_inside =
-                self.after(index).next().is_some() && self.before(index).next().is_some();
-            if self.is_left[index] && !is_inside {
-                self.is_left[index] = false;
-                edges.extend(self.after(index).chain(self.before(index)));
+            let mut after = self.from.beside(self.blocker(index));
+            let mut before = self.to.beside(self.waiter(index));
+            let is_inside = after.next().is_some() && before.next().is_some();
+            drop((after, before));
+            if self.is_left(index) && !is_inside {
+                edges.extend(self.take(index));
             }
+        }
+    }
+
+    /// Removes an edge, and returns those that it may leave without one before or after them.
+    fn take(&mut self, index: usize) -> Vec<usize> {
+        let before = self.from.remove(self.waiter(index));
+        let after = self.to.remove(self.blocker(index));
+        let before = before.into_iter().flat_map(|ends| self.to.within(ends));
+        let after = after.into_iter().flat_map(|ends| self.from.within(ends));
+        before.chain(after).collect()
+    }
+}
+
+/// The session of a contender, its queue and its place, and the index of an edge that it is an end of.
+type End = (i64, usize, usize, usize);
+
+fn of_session(session: i64) -> Range<End> {
+    (session, 0, 0, 0)..(session, usize::MAX, 0, 0)
+}
+
+fn of_contender((session, queue, place, _): End) -> Range<End> {
+    (session, queue, place, 0)..(session, queue, place + 1, 0)
+}
+
+/// The waiters of all edges that are left, or their blockers.
+#[derive(Default)]
+struct Ends(BTreeSet<End>);
+
+impl Ends {
+    /// The edges of these ends.
+    fn within(&self, ends: Range<End>) -> impl Iterator<Item = usize> {
+        self.0.range(ends).map(|(.., index)| *index)
+    }
+
+    /// The edges of a contender, and those of its session in other queues.
+    fn beside(&self, contender: End) -> impl Iterator<Item = usize> {
+        let (session, queue, ..) = contender;
+        let all = of_session(session);
+        let itself = of_contender(contender);
+        let earlier = all.start..(session, queue, 0, 0);
+        let later = (session, queue + 1, 0, 0)..all.end;
+        let ends = [earlier, itself, later].into_iter();
+        ends.flat_map(|ends| self.within(ends))
+    }
+
+    /// Removes an end, and returns those ends for which nothing may be [beside](Self::beside) now.
+    ///
+    /// All ends of a session are returned twice at most, and those of a contender once.
+    fn remove(&mut self, end: End) -> Option<Range<End>> {
+        self.0.remove(&end);
+        let (session, queue, ..) = end;
+        let left = || self.0.range(of_session(session)).map(|end| end.1);
+        let (first, last) = (left().next(), left().next_back());
+        if first != last {
+            // Each end of the session has one in another queue.
+            None
+        } else if first != Some(queue) {
+            Some(of_session(session))
+        } else {
+            let is_last = self.within(of_contender(end)).next().is_none();
+            is_last.then_some(of_contender(end))
         }
     }
 }
