@@ -470,11 +470,7 @@ impl ZnodeOwner {
         acl: Cow<'_, [Acl]>,
         behind: impl Fn() -> R + 'a,
     ) -> impl Future<Output = Result<(CreateOutcome, R), Error>> {
-        // An earlier call may have created it, although its future was dropped.
-        self.is_in_doubt |= self.znode.may_exist();
-        let sent_create = self.send_create(server, path(), data, acl);
-        let sent = behind();
-        *self.reply() = Some(sent_create);
+        let sent = self.send(server, path(), data, acl, &behind);
         async move {
             let answer = or_pending(self.reply().as_mut()).await;
             *self.reply() = None;
@@ -493,6 +489,23 @@ impl ZnodeOwner {
             };
             Ok((found, sent))
         }
+    }
+
+    /// Sends the create, and what the server is to answer after it.
+    fn send<R>(
+        &mut self,
+        server: &ServerSession,
+        path: String,
+        data: &[u8],
+        acl: Cow<'_, [Acl]>,
+        behind: impl Fn() -> R,
+    ) -> R {
+        // An earlier call may have created it, although its future was dropped.
+        self.is_in_doubt |= self.znode.may_exist();
+        let reply = self.send_create(server, path, data, acl);
+        let sent = behind();
+        *self.reply() = Some(reply);
+        sent
     }
 
     fn reply(&mut self) -> &mut Option<Pending<Created>> {
