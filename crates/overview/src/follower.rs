@@ -128,8 +128,9 @@ impl Present {
         if self.events.watch.is_none() && (is_first || is_old || has_ended) {
             self.events.watch = watch(&self.server, &self.path).await?;
         }
-        let mut is_whole =
-            is_first || is_old || self.events.watch.is_none() || self.events.changes.is_missed();
+        let is_unknown = self.events.watch.is_none() || self.events.changes.is_missed();
+        // What was read before a watch is set may have changed in between.
+        let mut is_whole = is_first || is_old || has_ended || is_unknown;
         if !is_whole {
             let sync = self.reader.sync(&self.path);
             self.events.while_noting(sync).await?;

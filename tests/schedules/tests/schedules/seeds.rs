@@ -34,13 +34,17 @@ const ONCE_BROKEN: [OnceBroken; 15] = [
 
 /// With faults that heal: at 30981, 71363 and 80366 connections broke at the first creates, and a
 /// server was taken for one that does not know them; at 70050 and 80110 the servers lost the
-/// directories of an assignment before its partitions were recorded.
-const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 5] = [
+/// directories of an assignment before its partitions were recorded; at 910055 an overview set its
+/// watch again, and did not read what had changed before; at 3013681 the network cut the handshakes
+/// of a session, and no other ones.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 7] = [
     (30981, &[]),
     (70050, &["assignment"]),
     (71363, &["lock"]),
     (80110, &["assignment"]),
     (80366, &["rwlock"]),
+    (910055, &["overview"]),
+    (3013681, &["semaphore"]),
 ];
 
 /// The seeds of these that concern a subject.
