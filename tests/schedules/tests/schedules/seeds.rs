@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_schedules::{Figures, Subject, Variant};
 
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 40;
 
 /// How many of them run with faults that never heal, too.
 const NEVER_HEALING: u64 = 8;
