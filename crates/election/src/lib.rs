@@ -113,7 +113,7 @@ pub use health::ElectionHealth;
 pub use leader::{Leader, LeaderState};
 pub use leadership::{Leadership, Term};
 pub use recipe::{LeaderElection, StopWork};
-pub use rule::{FirstCandidate, named_successor};
+pub use rule::{FirstCandidate, has_to_step_back, named_successor};
 pub use run::RunError;
 #[doc(inline)]
 pub use zookeeper_recipes_core::QueueOptions as ElectionOptions;

@@ -77,11 +77,21 @@ impl Rule for FirstCandidate {
 /// True if the candidate has to leave its place to one behind it.
 pub(crate) fn steps_back(view: &QueueView<'_>) -> bool {
     let successor = view.directory_data().and_then(named_successor);
-    let (me, successor) = (view.me(), successor.as_deref());
+    has_to_step_back(view.me(), view.behind(), successor.as_deref())
+}
+
+/// True if the candidate has to leave its place to one of those behind it.
+///
+/// `successor` is the name that the data of the election's directory [names](named_successor).
+pub fn has_to_step_back<'c>(
+    me: &Contender,
+    behind: impl IntoIterator<Item = &'c Contender>,
+    successor: Option<&str>,
+) -> bool {
     if successor == Some(me.name()) {
         return false;
     }
-    let mut behind = view.behind().iter();
+    let mut behind = behind.into_iter();
     behind.any(|other| Some(other.name()) == successor || (is_standby(me) && !is_standby(other)))
 }
 

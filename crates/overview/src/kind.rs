@@ -168,11 +168,6 @@ pub(crate) fn is_candidate(contender: &Contender) -> bool {
     wish.is_some_and(|it| Recipe::Election.counts(it))
 }
 
-/// True if this candidate leads only while no other campaigns.
-pub(crate) fn is_standby(candidate: &Contender) -> bool {
-    wish(candidate.label()) == Some(Wish::Standby)
-}
-
 /// What a contender wants, in a word or two.
 pub(crate) fn wanted(kind: QueueKind, contender: &Contender) -> String {
     match (kind, wish(contender.label())) {

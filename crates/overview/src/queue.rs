@@ -10,13 +10,12 @@ use zookeeper_recipes_core::{
     Contender, FencingToken, NodePath, Refusal, ServerError, SessionId, Stat, order,
     ordered_by_czxid,
 };
-use zookeeper_recipes_election::named_successor;
+use zookeeper_recipes_election::{has_to_step_back, named_successor};
 use zookeeper_recipes_lock::JobRecord;
 
 use crate::contender::{ContenderState, ContenderStatus, printable};
 use crate::kind::{
-    QueueKind, Wish, contender, is_candidate, is_mixed, is_standby, is_writer, kind, recipe,
-    wanted, wish,
+    QueueKind, Wish, contender, is_candidate, is_mixed, is_writer, kind, recipe, wanted, wish,
 };
 pub(crate) use crate::queue::update::{Child, may_be_behind};
 use crate::standing::{Before, Standing};
@@ -434,11 +433,8 @@ impl QueueStatus {
         let candidates = self.contenders.iter().enumerate();
         let mut candidates = candidates.filter(|(_, it)| is_candidate(it));
         let (place, first) = candidates.next()?;
-        let is_successor = |it: &Contender| Some(it.name()) == self.successor.as_deref();
-        let goes_first =
-            |other: &Contender| is_successor(other) || is_standby(first) && !is_standby(other);
-        let steps_back = !is_successor(first) && candidates.any(|(_, other)| goes_first(other));
-        steps_back.then_some(place)
+        let behind = candidates.map(|(_, it)| it);
+        has_to_step_back(first, behind, self.successor.as_deref()).then_some(place)
     }
 
     /// Whether the contender at this place holds, also by an earlier number of permits.

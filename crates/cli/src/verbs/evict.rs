@@ -16,7 +16,7 @@ use crate::plain_text::plain;
 /// Remove a holder or a waiter from the queue.
 ///
 /// If it was the holder, the next contender may hold immediately. A holder of zookeeper-recipes notices
-/// its loss within a sixth of its session timeout. zkr does not tell a holder of another client: restart
+/// its loss within a sixth of its session timeout. A holder of another client does not notice: restart
 /// its process. If a holder keeps working, only a store that checks fencing tokens rejects its writes.
 ///
 /// zkr asks before it removes anything, unless there is --yes.

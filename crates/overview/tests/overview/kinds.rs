@@ -91,7 +91,7 @@ async fn kazoo_alone_is_not_marked_nor_are_clients_that_see_each_other() {
     }
 }
 
-/// The one that the data names goes first, and a standby lets each other candidate go first.
+/// A candidate lets the named successor lead first. A standby candidate lets each other candidate lead first.
 #[tokio::test(start_paused = true)]
 async fn candidate_that_has_to_step_back_is_not_said_to_lead_nor_is_its_successor() {
     let simulation = Simulation::default();
