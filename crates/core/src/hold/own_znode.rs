@@ -181,23 +181,25 @@ impl SessionZnodes {
 }
 
 impl Znode {
-    /// Registers the znode, and counts it among those of the session, before a create is sent.
+    /// Registers the znode, and counts it among those of the session, before a create is sent. True if
+    /// it was registered, so that it may exist.
     ///
     /// # Errors
     ///
     /// [`ServerError::SessionOver`] if the session is over. A refusal if the session has too many
     /// ephemeral znodes.
-    fn before_create(&self, path: &str) -> Result<(), ServerError> {
+    fn before_create(&self, path: &str) -> Result<bool, ServerError> {
         let (all, ephemerals) = (&mut *lock(&self.znodes.registered), &self.znodes.ephemerals);
         if let Some(end) = all.ended_by {
             return Err(ServerError::SessionOver(end));
         }
-        if let Entry::Vacant(vacant) = all.znodes.entry(self.number()) {
-            let bytes = ephemerals.bytes_of(path, self.mode());
-            ephemerals.add(bytes)?;
-            vacant.insert((self.state.clone(), bytes));
-        }
-        Ok(())
+        let Entry::Vacant(vacant) = all.znodes.entry(self.number()) else {
+            return Ok(true);
+        };
+        let bytes = ephemerals.bytes_of(path, self.mode());
+        ephemerals.add(bytes)?;
+        vacant.insert((self.state.clone(), bytes));
+        Ok(false)
     }
 
     /// Counts a znode that replaces another one in one transaction.
@@ -500,8 +502,6 @@ impl ZnodeOwner {
         acl: Cow<'_, [Acl]>,
         behind: impl Fn() -> R,
     ) -> R {
-        // An earlier call may have created it, although its future was dropped.
-        self.is_in_doubt |= self.znode.may_exist();
         let reply = self.send_create(server, path, data, acl);
         let sent = behind();
         *self.reply() = Some(reply);
@@ -515,7 +515,7 @@ impl ZnodeOwner {
 
     /// Sends the create. If it may not be sent, the reply says why.
     fn send_create(
-        &self,
+        &mut self,
         server: &ServerSession,
         path: String,
         data: &[u8],
@@ -525,7 +525,11 @@ impl ZnodeOwner {
             named.seen_over.note(server);
         }
         match self.znode.before_create(&path) {
-            Ok(()) => server.create(path, data, self.znode.mode(), acl),
+            Ok(may_exist) => {
+                // An earlier call may have created it, although its future was dropped.
+                self.is_in_doubt |= may_exist;
+                server.create(path, data, self.znode.mode(), acl)
+            }
             Err(error) => Pending::known(Err(error)),
         }
     }
