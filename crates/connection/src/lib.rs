@@ -32,7 +32,6 @@ mod session {
     pub(crate) mod pauses;
     pub(crate) mod phase;
     pub(crate) mod refusal;
-    pub(crate) mod request_limit;
     pub(crate) mod requests;
     pub(crate) mod timing;
     pub(crate) mod trees;
@@ -55,7 +54,7 @@ pub use session::host::Host;
 pub use session::machine::{Config, Machine};
 pub use session::obstacle::Obstacle;
 pub use session::output::{Answer, ConnectionState, Exchange, Output};
-pub use session::request_limit::check_length;
+pub use session::requests::check_length;
 pub use session::trees::TreeEvent;
 pub use session::unsupported::UnsupportedRequests;
 pub use session::watches::{WatchEvent, WatchId, WatchedRead};

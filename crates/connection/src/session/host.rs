@@ -22,25 +22,19 @@ impl Host {
     ///
     /// What is wrong with a text that contains this host: `has "0" in it, which is not a port`.
     pub fn parse(given: &str) -> Result<Host, String> {
-        let bracketed = given
-            .strip_prefix('[')
-            .and_then(|address| address.split_once(']'));
-        let (name, port) = match bracketed {
-            Some((address, "")) => (address, ""),
-            // Without the colon it is no address in brackets, which is refused below.
-            Some((address, after)) => match after.strip_prefix(':') {
-                Some(port) => (address, port),
-                None => (given, ""),
-            },
-            None => given.rsplit_once(':').unwrap_or((given, "")),
-        };
+        let split = given.rsplit_once(':');
+        // A colon before the end of the brackets is part of an address.
+        let split = split.filter(|(_, port)| !port.contains(']'));
+        let (name, port) = split.unwrap_or((given, ""));
+        let bare = name.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+        let name = bare.unwrap_or(name);
         if name.is_empty() {
             return Err("has an empty host in it".to_owned());
         }
         let is_odd = |character: char| {
             character.is_whitespace()
                 || "/;[]".contains(character)
-                || (character == ':' && bracketed.is_none())
+                || (character == ':' && bare.is_none())
         };
         if name.contains(is_odd) {
             let problem =

@@ -108,8 +108,8 @@ impl Hosts {
         numbers.sum()
     }
 
-    /// Begins a round, and returns the names to look up.
-    pub(crate) fn begin_round(&mut self, now: Duration) -> Vec<Host> {
+    /// Begins a round.
+    pub(crate) fn begin_round(&mut self) {
         self.untried.clone_from(&self.places);
         self.random.shuffle(&mut self.untried);
         let present = self.present_address();
@@ -118,7 +118,6 @@ impl Hosts {
             let address = Some(it.address);
             (address != self.left, address != present)
         });
-        self.names_to_look_up(now)
     }
 
     /// The names that are neither addresses nor being looked up. They count as being looked up.

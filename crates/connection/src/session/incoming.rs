@@ -182,8 +182,6 @@ impl<R, W> Machine<R, W> {
         match asked.to {
             Recipient::Caller(caller, watch) => {
                 let is_read = reply.is_ok();
-                let uncovered =
-                    watch.and_then(|watch| self.read_answered(now, &watch, header.error, is_read));
                 let exchange = Exchange {
                     sent: asked.sent_at.unwrap_or_default(),
                     answered: now,
@@ -191,7 +189,9 @@ impl<R, W> Machine<R, W> {
                 };
                 let answer = reply.map(|reply| Answer { reply, exchange });
                 self.yields(Output::Answered(caller, answer));
-                self.unwatched(uncovered);
+                if let Some(watch) = watch {
+                    self.read_answered(now, &watch, header.error, is_read);
+                }
             }
             Recipient::Tree(path) => self.tree_watched(now, &path, header.error),
             Recipient::Nobody => {}

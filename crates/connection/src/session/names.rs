@@ -30,11 +30,11 @@ impl<R, W> Machine<R, W> {
         };
         if again.is_none() {
             self.refusal = Refusal::Unknown;
-        }
-        if again.is_none() && !self.hosts.has_untried() {
-            self.handshake_limit.round_is_over();
-            let names = self.hosts.begin_round(now);
-            self.look_up(names);
+            if !self.hosts.has_untried() {
+                self.handshake_limit.round_is_over();
+                self.hosts.begin_round();
+                self.look_up(now);
+            }
         }
         let Some(place) = again.or_else(|| self.hosts.next()) else {
             return self.wait_for_names(now);
@@ -71,11 +71,10 @@ impl<R, W> Machine<R, W> {
         self.pauses.has_failed = true;
         let mut pause = Duration::ZERO;
         if was_up {
-            let names = match is_first && !continues {
-                true => self.hosts.begin_round(now),
-                false => self.hosts.names_to_look_up(now),
-            };
-            self.look_up(names);
+            if is_first && !continues {
+                self.hosts.begin_round();
+            }
+            self.look_up(now);
             pause = self.pauses.after_a_break(session);
         }
         if !is_first && !self.hosts.has_untried() {
@@ -87,8 +86,9 @@ impl<R, W> Machine<R, W> {
         };
     }
 
-    fn look_up(&mut self, names: Vec<Host>) {
-        for name in names {
+    /// Has the names looked up that are not being looked up.
+    fn look_up(&mut self, now: Duration) {
+        for name in self.hosts.names_to_look_up(now) {
             self.yields(Output::LookUp(name));
         }
     }
@@ -126,8 +126,7 @@ impl<R, W> Machine<R, W> {
             return;
         }
         self.hosts.set(hosts);
-        let names = self.hosts.names_to_look_up(now);
-        self.look_up(names);
+        self.look_up(now);
         self.addresses_have_changed(now);
     }
 

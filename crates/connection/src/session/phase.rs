@@ -9,7 +9,7 @@ use crate::error::{DisconnectReason, RequestError, SessionEnd};
 use crate::session::machine::{Machine, Phase, Recipient};
 use crate::session::obstacle::Obstacle;
 use crate::session::output::{ConnectionState, Output};
-use crate::session::unsupported::{is_replaced, may_be_unknown};
+use crate::session::unsupported::{may_be_unknown, replaced_after};
 
 /// What the machine does once a time has come.
 enum Due {
@@ -195,32 +195,32 @@ impl<R, W> Machine<R, W> {
 
     /// Says what the server was asked for when it closed the connection, if that may be why.
     fn explained(&mut self, now: Duration, cause: DisconnectReason) -> DisconnectReason {
-        let oldest = match &self.phase {
-            _ if !is_closed(&cause) => return cause,
+        let suspect = match &self.phase {
+            _ if !is_closed(&cause) => None,
             Phase::Greeting { .. } if self.decoder.remaining().is_empty() => {
                 return DisconnectReason::ClosedUnheard;
             }
-            Phase::Authenticating { .. } => Some((OpCode::Sasl, None)),
-            Phase::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
+            Phase::Authenticating { .. } => return DisconnectReason::ClosedAt(OpCode::Sasl),
+            Phase::Restoring { watches: 1.., .. } => {
+                return DisconnectReason::ClosedAt(OpCode::SetWatches);
+            }
             Phase::Up => {
                 // A server reads on before it has answered the requests before.
                 let mut sent = self.requests.sent();
-                let suspect = sent.find(|asked| is_replaced(asked.opcode));
-                let suspect = suspect.or(self.requests.oldest_sent());
-                suspect.map(|asked| (asked.opcode, asked.sent_at))
+                let replaced = sent.find(|asked| replaced_after(asked.opcode).is_some());
+                replaced.or(self.requests.oldest_sent())
             }
             _ => None,
         };
-        match oldest.filter(|(opcode, _)| may_be_unknown(*opcode)) {
-            Some((opcode, sent_at)) => {
-                // A server that does not know the request closes the connection at once.
-                if sent_at.is_some_and(|sent_at| now <= sent_at + self.timing.session / 6) {
-                    self.config.unsupported.closed(opcode, now);
-                }
-                DisconnectReason::ClosedAt(opcode)
-            }
-            None => cause,
+        let Some(suspect) = suspect.filter(|asked| may_be_unknown(asked.opcode)) else {
+            return cause;
+        };
+        // A server that does not know the request closes the connection at once.
+        let is_at_once = |sent_at| now <= sent_at + self.timing.session / 6;
+        if suspect.sent_at.is_some_and(is_at_once) {
+            self.config.unsupported.closed(suspect.opcode, now);
         }
+        DisconnectReason::ClosedAt(suspect.opcode)
     }
 
     /// Ends the session on this side.

@@ -7,10 +7,9 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::{OpCode, Request, RequestBody};
+use zookeeper_recipes_protocol::{Acl, OpCode, Operation, Request, RequestBody};
 
 use crate::error::RequestError;
-use crate::session::request_limit::append;
 
 /// A request without a reply.
 pub(crate) struct InFlight<R> {
@@ -56,9 +55,12 @@ impl<R> Requests<R> {
         self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);
         let xid = self.last_xid;
         let request = Request { xid, body };
-        let before = self.frames.len();
-        if let Err(error) = append(&request, self.limit, &mut self.frames) {
-            return Err((to, error));
+        let (before, limit) = (self.frames.len(), self.limit);
+        let added = added(&request.body);
+        let appended = request.encode_frame_within(limit.saturating_sub(added), &mut self.frames);
+        if let Err(length) = appended {
+            let length = length.saturating_add(added);
+            return Err((to, RequestError::RequestTooLong { length, limit }));
         }
         self.in_flight.push_back(InFlight {
             xid,
@@ -148,6 +150,52 @@ impl<R> Requests<R> {
         self.frames = Vec::new();
         mem::take(&mut self.in_flight).into_iter()
     }
+}
+
+/// The bytes that servers may add to a request, and to each operation in it, when they pass it on.
+///
+/// An example is the number of a sequential znode.
+const ADDED: usize = 32;
+
+/// The bytes of all identities of a session, by which a server replaces the scheme `auth`.
+const IDENTITIES: usize = 256;
+
+/// Checks that servers with this limit accept the request, without sending it.
+///
+/// A server closes the connection at a request that is too long.
+///
+/// # Errors
+///
+/// [`RequestError::RequestTooLong`].
+pub fn check_length(body: &RequestBody, limit: usize) -> Result<(), RequestError> {
+    let length = body.encoded_length().saturating_add(added(body));
+    match length <= limit {
+        true => Ok(()),
+        false => Err(RequestError::RequestTooLong { length, limit }),
+    }
+}
+
+fn added(body: &RequestBody) -> usize {
+    match body {
+        RequestBody::Multi(operations) | RequestBody::MultiRead(operations) => {
+            let each = operations.iter().map(|operation| match operation {
+                Operation::Create2(create) | Operation::CreateContainer(create) => {
+                    ADDED + identities(&create.acl)
+                }
+                _ => ADDED,
+            });
+            ADDED + each.sum::<usize>()
+        }
+        RequestBody::Create2(create) | RequestBody::CreateContainer(create) => {
+            ADDED + identities(&create.acl)
+        }
+        _ => ADDED,
+    }
+}
+
+fn identities(acl: &[Acl]) -> usize {
+    let entries = acl.iter().filter(|entry| &*entry.id.scheme == "auth");
+    entries.count() * IDENTITIES
 }
 
 /// A longer queue is given back once it is empty.

@@ -11,12 +11,9 @@ use crate::sync::{Mutex, lock};
 /// The first pause. Each further break at the request doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(600);
 const MAX_DOUBLINGS: u32 = 10;
-/// How many breaks in a row show that a kind of request is not supported.
+/// How many breaks in a row show that a kind of request is not supported that nothing replaces.
 const MAX_BREAKS: u32 = 8;
-const MAX_BREAKS_IF_REPLACED: u32 = 3;
-/// Callers do without a watch of a tree for a while, and a break can cost the session.
-const MAX_BREAKS_OF_TREES: u32 = 1;
-/// The least time between the first and the last of them, if nothing replaces the request.
+/// The least time between the first and the last of them.
 const MIN_TIME: Duration = Duration::from_secs(30);
 
 /// What is known of the servers of one ensemble: which kinds of requests they do not support.
@@ -60,20 +57,15 @@ impl UnsupportedRequests {
         let Some(Support::Broke { times, first, last }) = broke else {
             return false;
         };
-        if !is_replaced(opcode) {
+        let Some(most) = replaced_after(opcode) else {
             let is_refused = times >= MAX_BREAKS && last >= first + MIN_TIME;
             if is_refused {
                 known.remove(&opcode);
             }
             return is_refused;
-        }
-        let most = match opcode {
-            OpCode::AddWatch => MAX_BREAKS_OF_TREES,
-            _ => MAX_BREAKS_IF_REPLACED,
         };
-        let doublings = times.saturating_sub(most);
-        let pause = FIRST_PAUSE * 2_u32.pow(doublings.min(MAX_DOUBLINGS));
-        times >= most && now < last + pause
+        let doublings = times.saturating_sub(most).min(MAX_DOUBLINGS);
+        times >= most && now < last + FIRST_PAUSE * 2_u32.pow(doublings)
     }
 
     /// The server closed the connection, perhaps because of such a request.
@@ -107,15 +99,16 @@ impl UnsupportedRequests {
     }
 }
 
-/// True if callers go on without such a request.
+/// After how many breaks in a row callers go on without such a request. `None` if nothing replaces it.
 ///
-/// A persistent znode replaces a container, a watch can stay until it fires, and a tree can be read
-/// from time to time.
-pub(crate) fn is_replaced(opcode: OpCode) -> bool {
-    matches!(
-        opcode,
-        OpCode::CreateContainer | OpCode::RemoveWatches | OpCode::AddWatch
-    )
+/// A persistent znode replaces a container, and a watch can stay until it fires. A tree can be read
+/// from time to time, and a break can cost the session.
+pub(crate) fn replaced_after(opcode: OpCode) -> Option<u32> {
+    match opcode {
+        OpCode::CreateContainer | OpCode::RemoveWatches => Some(3),
+        OpCode::AddWatch => Some(1),
+        _ => None,
+    }
 }
 
 /// True if some servers close the connection because they do not know the request.
@@ -128,8 +121,6 @@ pub(crate) fn may_be_unknown(opcode: OpCode) -> bool {
             | OpCode::MultiRead
             | OpCode::RemoveWatches
             | OpCode::CheckWatches
-            | OpCode::SetWatches
-            | OpCode::Sasl
             | OpCode::AddWatch
             | OpCode::WhoAmI
             | OpCode::GetEphemerals

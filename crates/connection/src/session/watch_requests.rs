@@ -13,7 +13,7 @@ use crate::error::RequestError;
 use crate::session::machine::{MAX_WATCH_BREAKS, Machine, Phase, Recipient};
 use crate::session::output::Output;
 use crate::session::trees::TreeEvent;
-use crate::session::watches::{ReadWatch, WatchEvent, WatchId, WatchKind, WatchedRead};
+use crate::session::watches::{ReadWatch, WatchEvent, WatchId, WatchedRead};
 
 impl<R, W> Machine<R, W> {
     /// Sends a read that sets a watch.
@@ -53,52 +53,52 @@ impl<R, W> Machine<R, W> {
 
     /// Forgets a watch. If no other one needs it, the server forgets it, too.
     pub fn unwatch(&mut self, now: Duration, id: &WatchId) {
-        match self.watches.remove(id).and_then(|watch| watch.set) {
-            Some(kind) => self.remove_watch(now, &id.path, kind.table()),
-            None => self.remove_tree(now, &id.path),
-        }
+        let set = self.watches.remove(id).and_then(|watch| watch.set);
+        self.remove_watch(now, &id.path, set.map(WatchedRead::table));
     }
 
     /// The answer to a read that may set a watch.
     ///
-    /// The server may have lost a watch that only its tree has covered. This one is returned.
+    /// The server may have lost a watch that only its tree has covered.
     pub(crate) fn read_answered(
         &mut self,
         now: Duration,
-        watch: &ReadWatch,
-        error: ErrorCode,
-        is_read: bool,
-    ) -> Option<W> {
-        let ReadWatch {
+        ReadWatch {
             read,
             id,
             covered_over,
-        } = watch;
+        }: &ReadWatch,
+        error: ErrorCode,
+        is_read: bool,
+    ) {
         match read.kind_set(error) {
             Some(kind) if !self.watches.set(id, kind) => {
-                self.remove_watch(now, &id.path, kind.table());
+                self.remove_watch(now, &id.path, Some(kind.table()));
             }
             Some(_) if is_read => {
                 let is_covered = |over| over == self.connection && self.trees.is_set(&id.path);
                 if !covered_over.is_none_or(is_covered) {
-                    return self.watches.remove(id).map(|watch| watch.to);
+                    let lost = self.watches.remove(id);
+                    self.unwatched(lost.map(|watch| watch.to));
                 }
             }
             _ => self.unwatch(now, id),
         }
-        None
     }
 
     /// Has the server forget a watch for which a caller does not wait any more, unless others do.
-    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, kind: WatcherType) {
+    ///
+    /// Without a table, no watch of its own was set. A tree of the path may have lost its last reader.
+    fn remove_watch(&mut self, now: Duration, path: &str, table: Option<WatcherType>) {
         // Servers before 3.9 remove all watches of the path with its recursive one, and that one
         // with others.
-        let (is_needed, kind) = match self.trees.paths.contains(path) {
-            true => (
+        let (is_needed, kind) = match (self.trees.paths.contains(path), table) {
+            (true, _) => (
                 self.trees.has_reader(path) || self.watches.has(path),
                 WatcherType::Any,
             ),
-            false => (self.watches.needs(path, kind), kind),
+            (false, Some(table)) => (self.watches.needs(path, table), table),
+            (false, None) => return,
         };
         if is_needed {
             return;
@@ -142,7 +142,7 @@ impl<R, W> Machine<R, W> {
     /// Forgets a watch of a tree. If no other one needs it, the server forgets it, too.
     pub fn unwatch_tree(&mut self, now: Duration, id: &WatchId) {
         self.trees.forget(id);
-        self.remove_tree(now, &id.path);
+        self.remove_watch(now, &id.path, None);
     }
 
     /// A connection that is not up yet is asked for all trees once it is.
@@ -184,16 +184,16 @@ impl<R, W> Machine<R, W> {
     /// The answer to the request for a watch of a tree.
     pub(crate) fn tree_watched(&mut self, now: Duration, path: &str, error: ErrorCode) {
         self.trees.breaks = 0;
-        let lost: &[WatchKind] = match error {
+        let lost: &[WatchedRead] = match error {
             // On servers before 3.9 it has replaced the watches of the children of the same path.
             ErrorCode::Ok => {
                 self.trees.set(path);
-                &[WatchKind::Children]
+                &[WatchedRead::Children]
             }
             // Without it, nothing may cover the watches of data.
             _ => {
                 self.trees.end(path, &RequestError::Refused(error));
-                &[WatchKind::Data, WatchKind::Absent]
+                &[WatchedRead::Data, WatchedRead::Exists]
             }
         };
         self.wake();
@@ -201,7 +201,7 @@ impl<R, W> Machine<R, W> {
             let lost = self.watches.take_set(path, *kind);
             self.unwatched(lost);
         }
-        self.remove_tree(now, path);
+        self.remove_watch(now, path, None);
     }
 
     pub(crate) fn end_tree(&mut self, path: &str, reason: &RequestError) {
@@ -219,14 +219,7 @@ impl<R, W> Machine<R, W> {
     pub(crate) fn tree_event(&mut self, now: Duration, path: &str, kind: EventType) {
         self.trees.push(path, kind);
         self.wake();
-        self.remove_tree(now, path);
-    }
-
-    /// Has the server forget a tree that nobody reads.
-    pub(crate) fn remove_tree(&mut self, now: Duration, path: &str) {
-        if self.trees.paths.contains(path) {
-            self.remove_watch(now, path, WatcherType::Any);
-        }
+        self.remove_watch(now, path, None);
     }
 
     fn wake(&mut self) {

@@ -44,12 +44,24 @@ impl WatchedRead {
     }
 
     /// The kind of the watch that the read set, by the error code of its reply.
-    pub(crate) fn kind_set(self, error: ErrorCode) -> Option<WatchKind> {
+    ///
+    /// An `exists` that finds the znode sets the same watch as `getData`.
+    pub(crate) fn kind_set(self, error: ErrorCode) -> Option<WatchedRead> {
         match (self, error) {
-            (WatchedRead::Data | WatchedRead::Exists, ErrorCode::Ok) => Some(WatchKind::Data),
-            (WatchedRead::Exists, ErrorCode::NoNode) => Some(WatchKind::Absent),
-            (WatchedRead::Children, ErrorCode::Ok) => Some(WatchKind::Children),
+            (WatchedRead::Data | WatchedRead::Exists, ErrorCode::Ok) => Some(WatchedRead::Data),
+            (WatchedRead::Exists, ErrorCode::NoNode) => Some(WatchedRead::Exists),
+            (WatchedRead::Children, ErrorCode::Ok) => Some(WatchedRead::Children),
             _ => None,
+        }
+    }
+
+    /// True if the server removes a watch of this kind when it sends this event.
+    fn fires_at(self, event: EventType) -> bool {
+        match event {
+            EventType::NodeDeleted => true,
+            EventType::NodeCreated | EventType::NodeDataChanged => self != WatchedRead::Children,
+            EventType::NodeChildrenChanged => self == WatchedRead::Children,
+            _ => false,
         }
     }
 }
@@ -75,43 +87,12 @@ pub enum WatchEvent {
     Unwatched,
 }
 
-/// What a watch waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WatchKind {
-    /// A change of the data, or the deletion, of a znode that was there.
-    Data,
-    /// The creation of a znode that was not there.
-    Absent,
-    /// A created or deleted child, or the deletion of the znode.
-    Children,
-}
-
-impl WatchKind {
-    /// Where the server keeps the watch: among those of data or of children.
-    pub(crate) fn table(self) -> WatcherType {
-        match self {
-            WatchKind::Data | WatchKind::Absent => WatcherType::Data,
-            WatchKind::Children => WatcherType::Children,
-        }
-    }
-
-    /// True if the server removes the watch when it sends this event.
-    fn fires_at(self, event: EventType) -> bool {
-        match event {
-            EventType::NodeDeleted => true,
-            EventType::NodeCreated | EventType::NodeDataChanged => self != WatchKind::Children,
-            EventType::NodeChildrenChanged => self == WatchKind::Children,
-            _ => false,
-        }
-    }
-}
-
 /// A watch that a caller waits for.
 pub(crate) struct Watch<W> {
     number: u64,
     table: WatcherType,
-    /// `None` until the read has its reply.
-    pub(crate) set: Option<WatchKind>,
+    /// The kind that is set. `None` until the read has its reply.
+    pub(crate) set: Option<WatchedRead>,
     pub(crate) to: W,
 }
 
@@ -154,7 +135,7 @@ impl<W> Watches<W> {
     }
 
     /// Notes the reply to the read of a watch, which has set it. False if nobody waits for it now.
-    pub(crate) fn set(&mut self, id: &WatchId, kind: WatchKind) -> bool {
+    pub(crate) fn set(&mut self, id: &WatchId, kind: WatchedRead) -> bool {
         let mut watches = self.paths.get_mut(&id.path).into_iter().flatten();
         let watch = watches.find(|watch| watch.number == id.number);
         watch.map(|watch| watch.set = Some(kind)).is_some()
@@ -197,7 +178,7 @@ impl<W> Watches<W> {
     }
 
     /// Takes the watches of a path and kind that are set.
-    pub(crate) fn take_set(&mut self, path: &str, kind: WatchKind) -> Vec<W> {
+    pub(crate) fn take_set(&mut self, path: &str, kind: WatchedRead) -> Vec<W> {
         let taken = self.take(path, |watch| watch.set == Some(kind));
         taken.into_iter().map(|watch| watch.to).collect()
     }
@@ -218,7 +199,11 @@ impl<W> Watches<W> {
         let mut requests = Vec::new();
         let mut bytes = 0;
         for (path, watches) in &self.paths {
-            for kind in [WatchKind::Data, WatchKind::Absent, WatchKind::Children] {
+            for kind in [
+                WatchedRead::Data,
+                WatchedRead::Exists,
+                WatchedRead::Children,
+            ] {
                 if !watches.iter().any(|watch| watch.set == Some(kind)) {
                     continue;
                 }
@@ -232,9 +217,9 @@ impl<W> Watches<W> {
                 bytes += path.len() + size_of::<i32>();
                 if let Some(request) = requests.last_mut() {
                     let paths = match kind {
-                        WatchKind::Data => &mut request.data_watches,
-                        WatchKind::Absent => &mut request.exist_watches,
-                        WatchKind::Children => &mut request.child_watches,
+                        WatchedRead::Data => &mut request.data_watches,
+                        WatchedRead::Exists => &mut request.exist_watches,
+                        WatchedRead::Children => &mut request.child_watches,
                     };
                     paths.push(path.to_string());
                 }

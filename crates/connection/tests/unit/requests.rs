@@ -1,6 +1,8 @@
 //! Tests of `src/session/requests.rs`.
 
-use zookeeper_recipes_protocol::{DeleteRequest, FrameDecoder};
+use zookeeper_recipes_protocol::{
+    AuthId, CheckRequest, CreateMode, CreateRequest, DeleteRequest, FrameDecoder, Permission,
+};
 
 use super::*;
 
@@ -76,5 +78,58 @@ fn queue_that_was_long_keeps_no_memory() {
         assert!(queue.capacity() >= capacity, "it is not empty");
         assert_eq!(take_first(&mut queue), Some(2));
         assert_eq!(queue.capacity() >= capacity, is_kept, "{capacity}");
+    }
+}
+
+fn create(scheme: &str) -> CreateRequest {
+    let id = AuthId::new(scheme, "");
+    CreateRequest {
+        path: "/lock".to_owned(),
+        data: Some(vec![7; 100]),
+        acl: vec![Acl {
+            permissions: Permission::ALL,
+            id,
+        }],
+        mode: CreateMode::EphemeralSequential,
+    }
+}
+
+#[test]
+fn request_above_the_limit_is_not_appended() {
+    let check = CheckRequest {
+        path: "/lock".to_owned(),
+        version: 1,
+    };
+    let check = Operation::Check(check);
+    for (body, parts, identities) in [
+        (RequestBody::Create2(create("ip")), 1, 0),
+        (RequestBody::Create2(create("auth")), 1, 1),
+        (RequestBody::Multi(vec![check; 3]), 4, 0),
+        (
+            RequestBody::Multi(vec![Operation::Create2(create("auth"))]),
+            2,
+            1,
+        ),
+    ] {
+        let request = Request { xid: 1, body };
+        let mut frame = Vec::new();
+        request.encode_frame(&mut frame);
+        let length = frame.len() - 4 + parts * ADDED + identities * IDENTITIES;
+        let mut requests = Requests::new();
+        requests.frames = vec![1];
+        requests.limit = length - 1;
+        let refused = requests.ask(request.body.clone(), "too long");
+        assert!(matches!(
+            refused,
+            Err(("too long", RequestError::RequestTooLong { length: found, .. })) if found == length
+        ));
+        assert_eq!(requests.frames, [1]);
+        requests.limit = length;
+        let asked = requests.ask(request.body.clone(), "it has the longest length");
+        assert!(asked.is_ok());
+        // Each has its number, which is four bytes behind the length.
+        assert_eq!(requests.frames[1 + 8..], frame[8..]);
+        let checked = |limit| check_length(&request.body, limit);
+        assert!(checked(length).is_ok() && checked(length - 1).is_err());
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 fn set(
     watches: &mut Watches<&'static str>,
     path: &str,
-    kind: WatchKind,
+    kind: WatchedRead,
     watch: &'static str,
 ) -> WatchId {
     let id = watches.ask(path, kind.table(), watch);
@@ -15,7 +15,11 @@ fn set(
 
 #[test]
 fn event_fires_the_watches_of_its_kind_and_leaves_the_others() {
-    let all = [WatchKind::Data, WatchKind::Absent, WatchKind::Children];
+    let all = [
+        WatchedRead::Data,
+        WatchedRead::Exists,
+        WatchedRead::Children,
+    ];
     for (event, fired) in [
         (EventType::NodeDeleted, [true, true, true]),
         (EventType::NodeCreated, [true, true, false]),
@@ -48,20 +52,23 @@ fn event_fires_the_watches_of_its_kind_and_leaves_the_others() {
 fn path_is_needed_as_long_as_a_caller_waits_or_will() {
     let mut watches = Watches::new();
     let asked = watches.ask("/a", WatcherType::Data, "asked");
-    let children = set(&mut watches, "/a", WatchKind::Children, "children");
+    let children = set(&mut watches, "/a", WatchedRead::Children, "children");
     assert!(watches.needs("/a", WatcherType::Data));
     let kind_of = |watch: Option<Watch<_>>| watch.map(|watch| watch.set);
     assert_eq!(kind_of(watches.remove(&asked)), Some(None), "not answered");
     assert!(!watches.needs("/a", WatcherType::Data));
-    assert!(!watches.set(&asked, WatchKind::Data), "nobody waits for it");
-    let absent = set(&mut watches, "/a", WatchKind::Absent, "absent");
+    assert!(
+        !watches.set(&asked, WatchedRead::Data),
+        "nobody waits for it"
+    );
+    let absent = set(&mut watches, "/a", WatchedRead::Exists, "absent");
     assert!(watches.needs("/a", WatcherType::Data));
     let absent = [watches.remove(&absent), watches.remove(&absent)];
-    let expected = [Some(Some(WatchKind::Absent)), None];
+    let expected = [Some(Some(WatchedRead::Exists)), None];
     assert_eq!(absent.map(kind_of), expected, "it is taken once");
     assert_eq!(
         kind_of(watches.remove(&children)),
-        Some(Some(WatchKind::Children))
+        Some(Some(WatchedRead::Children))
     );
     assert!(watches.paths.is_empty());
 }
@@ -80,14 +87,14 @@ fn watches_are_set_again_in_the_fewest_requests_of_the_most_bytes() {
         for number in 1..=PATHS {
             let length = if number == PATHS { last } else { longest };
             let path = format!("/{number:02}{}", "x".repeat(length - 3));
-            set(&mut watches, &path, WatchKind::Data, "data");
+            set(&mut watches, &path, WatchedRead::Data, "data");
         }
         let requests = watches.set_again(7);
         let paths: Vec<usize> = requests.iter().map(|it| it.data_watches.len()).collect();
         assert_eq!(paths, expected);
         assert!(requests.iter().all(|it| it.relative_zxid == 7));
-        set(&mut watches, "/z", WatchKind::Absent, "absent");
-        set(&mut watches, "/z", WatchKind::Children, "children");
+        set(&mut watches, "/z", WatchedRead::Exists, "absent");
+        set(&mut watches, "/z", WatchedRead::Children, "children");
         let requests = watches.set_again(7);
         let last = requests.last().expect("some");
         assert_eq!(
