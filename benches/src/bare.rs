@@ -28,7 +28,8 @@ pub async fn connection_turns(connection: &Connection, directory: &str, times: u
 }
 
 async fn answer(connection: &Connection, body: RequestBody) -> ReplyBody {
-    let answer = connection.request(body).await.expect("the server answers");
+    let answer = connection.request(body).await;
+    let (answer, _) = answer.expect("the server answers");
     assert_eq!(answer.reply.header.error, ErrorCode::Ok);
     answer.reply.body
 }

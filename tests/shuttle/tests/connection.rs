@@ -9,7 +9,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread::{self, JoinHandle};
 use zookeeper_recipes_connection::{
     Answer, Config, Connection, ConnectionState, Driver, Host, RequestError, SessionEnd,
-    UnsupportedRequests, WatchEvent, WatchedRead,
+    UnsupportedRequests, WatchEvent,
 };
 use zookeeper_recipes_protocol::{ReadRequest, ReplyBody, RequestBody};
 use zookeeper_recipes_shuttle::{Wire, check};
@@ -42,10 +42,15 @@ fn data(answer: Answer) -> Vec<u8> {
     }
 }
 
+/// A read of the znode that is watched, which sets a watch.
+fn watched_read() -> RequestBody {
+    RequestBody::GetData(ReadRequest::new("/watched", true))
+}
+
 /// Reads a znode. An answer must be its own.
 fn read(connection: &Connection, path: &str) -> Result<(), RequestError> {
     let request = RequestBody::GetData(ReadRequest::new(path, false));
-    let answer = block_on(connection.request(request))?;
+    let (answer, _) = block_on(connection.request(request))?;
     assert_eq!(data(answer), path.as_bytes());
     Ok(())
 }
@@ -170,7 +175,7 @@ fn each_watch_fires_whatever_other_threads_drop() {
         let watching = |_| {
             let connection = connection.clone();
             thread::spawn(move || {
-                let asked = connection.watch(WatchedRead::Data, "/watched".to_owned());
+                let asked = connection.request(watched_read());
                 let (_, watch) = block_on(asked).expect("an answer");
                 let watch = watch.expect("the znode exists");
                 assert!(matches!(block_on(watch), WatchEvent::Fired(_)));
@@ -179,7 +184,7 @@ fn each_watch_fires_whatever_other_threads_drop() {
         let dropping = |_| {
             let connection = connection.clone();
             thread::spawn(move || {
-                let asked = connection.watch(WatchedRead::Data, "/watched".to_owned());
+                let asked = connection.request(watched_read());
                 if thread_rng().r#gen() {
                     drop(block_on(asked).expect("an answer"));
                 }

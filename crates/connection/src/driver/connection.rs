@@ -59,47 +59,39 @@ impl Connection {
             .input(|machine, _| machine.limit_requests(bytes));
     }
 
-    /// Sends a request when it is called. The future waits for the reply.
+    /// Sends a request when it is called. The future waits for the answer.
     ///
     /// The server gets the requests of a session in the order of the calls. Without a connection
-    /// the request waits for the next one.
+    /// the request waits for the next one. `getData`, `exists` and `getChildren` with `watch` come
+    /// back with their watch, unless the read has set none.
     ///
     /// # Cancel safety
     ///
     /// A dropped future takes a read or a `sync` back if it is not sent yet. A write is sent all the
-    /// same.
+    /// same. If a read that was sent sets a watch, the watch is removed.
     pub fn request(&self, body: RequestBody) -> Pending {
         let (to, reply) = oneshot::channel();
-        self.shared
-            .input(|machine, now| machine.request(now, body, to));
-        Pending { reply }
-    }
-
-    /// Sends a read that sets a watch, when it is called.
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future takes the read back if it is not sent yet. If a read that was sent sets a
-    /// watch, the watch is removed.
-    pub fn watch(
-        &self,
-        read: WatchedRead,
-        path: String,
-    ) -> impl Future<Output = Result<(Answer, Option<Watch>), RequestError>> + Send + use<> {
-        let (to, reply) = oneshot::channel();
+        let (read, path) = match body {
+            RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read.path),
+            RequestBody::Exists(read) if read.watch => (WatchedRead::Exists, read.path),
+            RequestBody::GetChildren(read) if read.watch => (WatchedRead::Children, read.path),
+            body => {
+                self.shared
+                    .input(|machine, now| machine.request(now, body, to));
+                return Pending { reply, watch: None };
+            }
+        };
         let (fired, event) = oneshot::channel();
         let watch = Watch {
             id: self
                 .shared
                 .input(|machine, now| machine.watch(now, read, path, to, fired)),
+            read,
             shared: self.shared.clone(),
             event: Some(event),
         };
-        async move {
-            let answer = Pending { reply }.await?;
-            let is_set = read.sets_watch(answer.reply.header.error);
-            Ok((answer, is_set.then_some(watch)))
-        }
+        let watch = Some(Box::new(watch));
+        Pending { reply, watch }
     }
 
     /// Watches a znode and all znodes below it. The znode need not exist. The request is sent when
@@ -205,19 +197,27 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// The reply to a request that was sent.
+/// The answer to a request that was sent, and the watch that the request has set.
 #[derive(Debug)]
 pub struct Pending {
     reply: oneshot::Receiver<Result<Answer, RequestError>>,
+    /// In a box, because most requests set no watch.
+    watch: Option<Box<Watch>>,
 }
 
 impl Future for Pending {
-    type Output = Result<Answer, RequestError>;
+    type Output = Result<(Answer, Option<Box<Watch>>), RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let reply = ready!(Pin::new(&mut self.reply).poll(context));
         // The driver answers each request before it goes.
-        Poll::Ready(reply.unwrap_or(Err(RequestError::Ended(SessionEnd::Closed))))
+        let answer = reply.unwrap_or(Err(RequestError::Ended(SessionEnd::Closed)));
+        let watch = self.watch.take();
+        Poll::Ready(answer.map(|answer| {
+            let error = answer.reply.header.error;
+            let watch = watch.filter(|watch| watch.read.sets_watch(error));
+            (answer, watch)
+        }))
     }
 }
 
@@ -230,6 +230,8 @@ impl Future for Pending {
 pub struct Watch {
     shared: Arc<Shared>,
     id: WatchId,
+    /// The read that sets it.
+    read: WatchedRead,
     /// `None` once the event has come.
     event: Option<oneshot::Receiver<WatchEvent>>,
 }

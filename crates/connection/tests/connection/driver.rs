@@ -13,9 +13,9 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, advance, timeout};
 use zookeeper_recipes_connection::{
     Connecting, Connection, ConnectionState, Driver, Host, Network, RequestError, SessionEnd,
-    Stream, WatchedRead,
+    Stream,
 };
-use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Reply, RequestBody};
+use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, ReadRequest, Reply, RequestBody};
 
 use crate::peer::{Ensemble, Served, event};
 use crate::world::{T, config, create};
@@ -153,7 +153,7 @@ async fn connected(connection: &Connection) {
 async fn created(connection: &Connection, path: &str) -> Result<ErrorCode, RequestError> {
     let pending = connection.request(create(path));
     let reply = in_time(pending).await;
-    reply.map(|answer| answer.reply.header.error)
+    reply.map(|(answer, _)| answer.reply.header.error)
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,11 +259,11 @@ async fn dropped_futures_leave_the_session_as_it_is() {
     tokio::spawn(driver);
     // Before the driver runs, before the reply, and after it.
     drop(connection.request(create("/a")));
-    drop(connection.watch(WatchedRead::Data, "/".to_owned()));
+    drop(connection.request(RequestBody::GetData(ReadRequest::new("/", true))));
     assert_eq!(created(&connection, "/y").await.unwrap(), ErrorCode::Ok);
     for polls in 0..4 {
         let pending = connection.request(create(&format!("/{polls}")));
-        let watch = connection.watch(WatchedRead::Children, "/".to_owned());
+        let watch = connection.request(RequestBody::GetChildren(ReadRequest::new("/", true)));
         let dropped = async {
             for _ in 0..polls {
                 yield_now().await;

@@ -20,9 +20,11 @@ use tokio::task::unconstrained;
 use tokio::time::timeout;
 use zookeeper_recipes_connection::{
     Config, Connection, ConnectionState, DisconnectReason, Host, Pending, RequestError,
-    UnsupportedRequests, WatchEvent, WatchedRead,
+    UnsupportedRequests, WatchEvent,
 };
-use zookeeper_recipes_protocol::{EventType, PathRequest, ReplyBody, RequestBody, SetDataRequest};
+use zookeeper_recipes_protocol::{
+    EventType, PathRequest, ReadRequest, ReplyBody, RequestBody, SetDataRequest,
+};
 
 use crate::server::Server;
 
@@ -84,6 +86,10 @@ fn sync(path: String) -> RequestBody {
     RequestBody::Sync(PathRequest::new(path))
 }
 
+fn watched_read(path: &str) -> RequestBody {
+    RequestBody::GetData(ReadRequest::new(path, true))
+}
+
 fn ask_all(connection: &Connection) -> Vec<Pending> {
     let ask = |number| connection.request(sync(format!("/{number}")));
     (0..REQUESTS).map(ask).collect()
@@ -95,7 +101,7 @@ fn at_once(pending: Pending) -> Result<ReplyBody, RequestError> {
     let mut pending = unconstrained(pending);
     let mut context = Context::from_waker(Waker::noop());
     match Pin::new(&mut pending).poll(&mut context) {
-        Poll::Ready(answer) => answer.map(|answer| answer.reply.body),
+        Poll::Ready(answer) => answer.map(|(answer, _)| answer.reply.body),
         Poll::Pending => panic!("a later request is answered, and this one is not"),
     }
 }
@@ -114,7 +120,7 @@ async fn all_answered(mut pending: Vec<Pending>) {
 /// Each request has an unknown outcome.
 async fn all_broken(mut pending: Vec<Pending>) {
     let last = pending.pop().expect("a request");
-    let mut answers = vec![in_time(last).await.map(|answer| answer.reply.body)];
+    let mut answers = vec![in_time(last).await.map(|(answer, _)| answer.reply.body)];
     answers.extend(pending.into_iter().map(at_once));
     let is_broken = |answer: &_| matches!(answer, Err(RequestError::Broken(_)));
     assert!(answers.iter().all(is_broken));
@@ -157,8 +163,8 @@ async fn futures_that_nobody_polls_take_their_own_answer_and_hold_up_nobody(
 ) {
     let before = live();
     let unpolled = connection.request(sync("/unpolled".to_owned()));
-    let asked = connection.watch(WatchedRead::Data, "/asked".to_owned());
-    let (_, watch) = in_time(connection.watch(WatchedRead::Data, "/watched".to_owned()))
+    let asked = connection.request(watched_read("/asked"));
+    let (_, watch) = in_time(connection.request(watched_read("/watched")))
         .await
         .expect("a reply");
     for _ in 0..3 {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures_util::future::{BoxFuture, Either, FutureExt, Map};
 use zookeeper_recipes_connection::{
-    Answer, Connection, Pending, RequestError, TreeWatch, WatchEvent, WatchedRead,
+    self as connection, Answer, Connection, RequestError, TreeWatch, WatchEvent,
 };
 use zookeeper_recipes_protocol::RequestBody;
 
@@ -46,20 +46,10 @@ pub trait RawSession: fmt::Debug + Send + Sync {
 
 impl RawSession for Connection {
     fn send(&self, request: RequestBody) -> RawReply {
-        let (kind, read) = match request {
-            RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read),
-            RequestBody::Exists(read) if read.watch => (WatchedRead::Exists, read),
-            RequestBody::GetChildren(read) if read.watch => (WatchedRead::Children, read),
-            _ => {
-                let reply = self.request(request);
-                return Either::Left(reply.map(|answer| answer.map(|answer| (answer, None))));
-            }
-        };
-        let reply = self.watch(kind, read.path);
-        boxed_reply(async move {
-            let (answer, watch) = reply.await?;
-            Ok((answer, watch.map(FutureExt::boxed)))
-        })
+        Either::Left(self.request(request).map(|answered| {
+            let (answer, watch) = answered?;
+            Ok((answer, watch.map(|watch| Box::into_pin(watch) as Watch)))
+        }))
     }
 
     fn watch_tree(&self, path: &str) -> TreeEvents {
@@ -82,10 +72,10 @@ pub type TreeEvents = Option<TreeWatch>;
 pub type RawAnswer = Result<(Answer, Option<Watch>), RequestError>;
 
 /// The answer to a request that has already been sent: of the library's own connection, or boxed.
-pub type RawReply = Either<Map<Pending, OfConnection>, BoxFuture<'static, RawAnswer>>;
+pub type RawReply = Either<Map<connection::Pending, OfConnection>, BoxFuture<'static, RawAnswer>>;
 
-/// The answer to a request of the library's own connection that sets no watch.
-type OfConnection = fn(Result<Answer, RequestError>) -> RawAnswer;
+/// The answer of the library's own connection, with its watch as any other.
+type OfConnection = fn(<connection::Pending as Future>::Output) -> RawAnswer;
 
 /// The answer of this future.
 pub fn boxed_reply(answer: impl Future<Output = RawAnswer> + Send + 'static) -> RawReply {

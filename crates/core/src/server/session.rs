@@ -22,7 +22,7 @@ use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 use crate::server::raw_session::{RawReply, RawSession, SessionId, Watch};
 use crate::server::scope::Scope;
 
-/// Reads an answer whose reply has this form. A `$watch` has to be set, too.
+/// Parses an answer whose reply has this form. A `$watch` has to be set, too.
 macro_rules! reply {
     ($form:pat => $value:expr) => {
         |answer, _| match accepted(answer)? {
@@ -81,7 +81,7 @@ pub struct Pending<T, E = ServerError>(Asked<T, E>);
 enum Asked<T, E> {
     Sent {
         reply: RawReply,
-        read: Read<T, E>,
+        parse: Parse<T, E>,
         /// The bytes of the chroot.
         chroot: usize,
     },
@@ -89,8 +89,8 @@ enum Asked<T, E> {
     Known(Ready<Box<Result<T, E>>>),
 }
 
-/// Reads the answer to a request, whose paths are below the chroot already.
-type Read<T, E = ServerError> = fn(Answer, Option<Watch>) -> Result<T, E>;
+/// Parses the answer to a request, whose paths are below the chroot already.
+type Parse<T, E = ServerError> = fn(Answer, Option<Watch>) -> Result<T, E>;
 
 /// The data and the metadata of a znode.
 pub type Node = (Vec<u8>, Stat);
@@ -136,19 +136,18 @@ impl ServerSession {
 
     /// A stream of the current state of the connection and each later state.
     ///
-    /// States that pass quickly may be skipped, but the last state is never skipped, and two
-    /// connections have a [`ConnectionState::Disconnected`] between them. The stream does not keep
-    /// the session open. It ends after [`ConnectionState::Ended`].
+    /// States that pass quickly may be skipped, also the time between two connections, but the last
+    /// state is never skipped. The same state may come again. The stream does not keep the session
+    /// open. It ends after [`ConnectionState::Ended`].
     pub fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let (states, timeout) = (self.connection_states.clone(), self.timeout);
-        stream::unfold((states, None), move |(mut states, seen)| async move {
-            if let Some(ConnectionState::Ended(_)) = seen {
-                return None;
-            }
-            let next = |state| next_state(seen, seen_with(state, timeout));
-            let state = states.wait_for(|state| next(*state).is_some()).await;
-            let next = next(*state.ok()?)?;
-            Some((next, (states, Some(next))))
+        let (mut states, timeout) = (self.connection_states.clone(), self.timeout);
+        states.mark_changed();
+        stream::unfold(Some(states), move |states| async move {
+            let mut states = states?;
+            states.changed().await.ok()?;
+            let state = seen_with(*states.borrow_and_update(), timeout);
+            let is_last = matches!(state, ConnectionState::Ended(_));
+            Some((state, (!is_last).then_some(states)))
         })
         .boxed()
     }
@@ -198,13 +197,13 @@ impl ServerSession {
         acl: impl Into<Cow<'a, [Acl]>>,
     ) -> Pending<Created> {
         let created = reply!(ReplyBody::Create2 { path, stat } => Created { path, stat });
-        self.alone(Operation::create(path, data, mode, acl.into()), created)
+        self.operation(Operation::create(path, data, mode, acl.into()), created)
     }
 
     /// Deletes a znode with any version of its data.
     pub fn delete(&self, path: &str) -> Pending<()> {
         let deleted = |answer, _| accepted(answer).map(drop);
-        self.alone(Operation::delete(path), deleted)
+        self.operation(Operation::delete(path), deleted)
     }
 
     /// Reads the names of a znode's children, in no order.
@@ -276,13 +275,7 @@ impl ServerSession {
                 })
             });
         let request = at_server.collect::<Result<_, _>>().map(RequestBody::Multi);
-        self.ask(request, |answer, _| match accepted(answer)? {
-            ReplyBody::Multi(results) => match refused(&results) {
-                Some(refused) => Err(refused),
-                None => Ok(results.into_iter().map(with_stat).collect()),
-            },
-            other => Err(unexpected(&other)),
-        })
+        self.ask(request, |answer, _| transacted(answer))
     }
 
     /// Reads several znodes in one request, or in several if one would be too long.
@@ -378,13 +371,10 @@ impl ServerSession {
         let request = root.map(|root| RequestBody::Multi(vec![root]));
         self.ask(request, |answer, _| {
             let exchange = answer.exchange;
-            let refused = match accepted(answer) {
-                Ok(ReplyBody::Multi(results)) => refused(&results).map(|refused| refused.error),
-                Ok(other) => Some(unexpected(&other)),
-                Err(error) => Some(error),
-            };
-            match refused {
-                Some(error) if !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth) => {
+            match transacted(answer) {
+                Err(TransactionError { error, .. })
+                    if !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth) =>
+                {
                     Err(error)
                 }
                 _ => Ok(exchange),
@@ -392,9 +382,9 @@ impl ServerSession {
         })
     }
 
-    fn alone<T>(&self, operation: Operation, read: Read<T>) -> Pending<T> {
+    fn operation<T>(&self, operation: Operation, parse: Parse<T>) -> Pending<T> {
         let operation = self.scope.with_server_path(operation);
-        self.ask(operation.map(RequestBody::from), read)
+        self.ask(operation.map(RequestBody::from), parse)
     }
 
     fn read<T>(
@@ -402,20 +392,18 @@ impl ServerSession {
         path: &str,
         watch: bool,
         request: fn(ReadRequest) -> RequestBody,
-        read: Read<T>,
+        parse: Parse<T>,
     ) -> Pending<T> {
         let path = self.scope.server_path(path, false);
-        self.ask(
-            path.map(|path| request(ReadRequest::new(path, watch))),
-            read,
-        )
+        let request = path.map(|path| request(ReadRequest::new(path, watch)));
+        self.ask(request, parse)
     }
 
-    fn ask<T, E>(&self, request: Result<RequestBody, E>, read: Read<T, E>) -> Pending<T, E> {
+    fn ask<T, E>(&self, request: Result<RequestBody, E>, parse: Parse<T, E>) -> Pending<T, E> {
         match request {
             Ok(request) => Pending(Asked::Sent {
                 reply: self.raw.send(request),
-                read,
+                parse,
                 chroot: self.scope.chroot_length(),
             }),
             Err(error) => Pending::known(Err(error)),
@@ -475,13 +463,13 @@ impl<T, E: From<ServerError>> Future for Pending<T, E> {
         match &mut self.0 {
             Asked::Sent {
                 reply,
-                read,
+                parse,
                 chroot,
             } => {
                 let answer = ready!(reply.poll_unpin(context));
                 let (mut answer, watch) = answer.map_err(ServerError::from)?;
-                created_paths(&mut answer.reply.body, |path| remove_chroot(*chroot, path));
-                Poll::Ready(read(answer, watch))
+                put_below_chroot(*chroot, &mut answer.reply.body);
+                Poll::Ready(parse(answer, watch))
             }
             Asked::Known(answer) => answer.poll_unpin(context).map(|answer| *answer),
         }
@@ -496,14 +484,14 @@ impl<T, E> fmt::Debug for Pending<T, E> {
     }
 }
 
-/// Changes the paths of the znodes that a request has created.
-fn created_paths(reply: &mut ReplyBody, change: impl Fn(&mut String)) {
+/// Removes the chroot, which has so many bytes, from the paths of the znodes that were created.
+fn put_below_chroot(chroot: usize, reply: &mut ReplyBody) {
     match reply {
-        ReplyBody::Create2 { path, .. } => change(path),
+        ReplyBody::Create2 { path, .. } => remove_chroot(chroot, path),
         ReplyBody::Multi(results) => {
             for result in results {
                 if let Outcome::Create { path } | Outcome::Create2 { path, .. } = result {
-                    change(path);
+                    remove_chroot(chroot, path);
                 }
             }
         }
@@ -558,33 +546,22 @@ fn seen_with(state: ConnectionState, opened_with: Duration) -> ConnectionState {
     }
 }
 
-/// The state to report after `seen`, if the connection has this state now.
-fn next_state(seen: Option<ConnectionState>, now: ConnectionState) -> Option<ConnectionState> {
-    use ConnectionState::{Connected, Disconnected};
-    match (seen, now) {
-        (
-            Some(Connected {
-                connection: seen, ..
-            }),
-            Connected {
-                connection,
-                timeout,
-                ..
-            },
-        ) => {
-            // Nobody looked between the two connections.
-            (connection != seen).then_some(Disconnected { timeout })
-        }
-        (Some(Disconnected { .. }), Disconnected { .. }) => None,
-        _ => Some(now),
-    }
-}
-
 /// A znode of a read of several.
 fn node(result: Outcome) -> Result<Node, ServerError> {
     match result {
         Outcome::GetData { data, stat } => Ok((data.unwrap_or_default(), stat)),
         Outcome::Error(code) => Err(code.into()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The results of a transaction that was not refused.
+fn transacted(answer: Answer) -> Result<Vec<Outcome>, TransactionError> {
+    match accepted(answer)? {
+        ReplyBody::Multi(results) => match refused(&results) {
+            Some(refused) => Err(refused),
+            None => Ok(results.into_iter().map(with_stat).collect()),
+        },
         other => Err(unexpected(&other)),
     }
 }

@@ -63,6 +63,8 @@ impl Prober {
         match state {
             ConnectionState::Connected { .. } => {
                 if std::mem::replace(&mut self.has_seen_a_state, true) {
+                    // The time between the two connections may have passed unseen.
+                    self.open.live.set_status(Status::Suspended);
                     meter::count(RECONNECTS, None, None);
                     // The answers to the probes of the earlier connection are lost. They must not
                     // keep the next one waiting.

@@ -68,6 +68,17 @@ async fn hold_is_in_doubt_until_the_session_is_proven() {
     assert_eq!(live.status(), Status::Connected);
 }
 
+#[tokio::test(start_paused = true)]
+async fn hold_is_in_doubt_after_a_break_that_passed_unseen() {
+    let (live, script) = Scripted::open(Duration::from_millis(100));
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
+    prober.handle_state(connected(0));
+    assert_eq!(live.status(), Status::Connected);
+    script.reconnect();
+    prober.handle_state(connected(1));
+    assert_eq!(live.status(), Status::Suspended);
+}
+
 /// The answer has come before the break, and is looked at after it.
 #[tokio::test(start_paused = true)]
 async fn answer_over_a_broken_connection_is_no_contact() {

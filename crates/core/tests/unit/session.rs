@@ -2,29 +2,12 @@
 
 use super::*;
 
-/// Nobody looked between the two connections.
-#[test]
-fn two_connections_have_a_break_between_them() {
-    let timeout = Duration::from_secs(10);
-    let state = |connection| ConnectionState::Connected {
-        session_id: 1,
-        timeout,
-        connection,
-    };
-    let disconnected = ConnectionState::Disconnected { timeout };
-    assert_eq!(next_state(None, state(1)), Some(state(1)));
-    assert_eq!(next_state(Some(state(1)), state(1)), None);
-    assert_eq!(next_state(Some(state(1)), state(2)), Some(disconnected));
-    assert_eq!(next_state(Some(disconnected), state(2)), Some(state(2)));
-    assert_eq!(next_state(Some(disconnected), disconnected), None);
-}
-
 /// So servers answer the create of a container among other operations (ZOOKEEPER-4026).
 #[test]
 fn znode_whose_create_is_answered_with_its_path_alone_has_no_known_czxid() {
     let path = "/app/locks".to_owned();
     let mut reply = ReplyBody::Multi(vec![Outcome::Create { path }]);
-    created_paths(&mut reply, |path| remove_chroot("/app".len(), path));
+    put_below_chroot("/app".len(), &mut reply);
     let ReplyBody::Multi(mut results) = reply else {
         panic!("it is another reply");
     };
