@@ -76,19 +76,13 @@ impl fmt::Debug for ClientSession {
 impl RawSession for ClientSession {
     /// Sends a request, at once if requests are known to reach this session.
     fn send(&self, request: RequestBody) -> RawReply {
-        if let Err(too_long) = check_length(&request, self.limit) {
-            return boxed_reply(ready(Err(too_long)));
-        }
         let session = self.clone();
-        match self.fence.gate.passes() {
-            Some(Ok(guard)) => session.send_now(request, guard),
-            Some(Err(end)) => boxed_reply(ready(Err(RequestError::Ended(end)))),
-            None => boxed_reply(async move {
-                let guard = session.fence.gate.opens().await;
-                let guard = guard.map_err(RequestError::Ended)?;
-                session.send_now(request, guard).await
-            }),
-        }
+        begun(async move {
+            check_length(&request, session.limit)?;
+            let guard = session.fence.gate.opens().await;
+            let guard = guard.map_err(RequestError::Ended)?;
+            session.send_now(request, guard).await
+        })
     }
 
     fn orders_events(&self) -> bool {
@@ -106,6 +100,15 @@ impl RawSession for ClientSession {
     }
 }
 
+/// Polls an answer once: its first poll sends the request.
+fn begun(answer: impl Future<Output = RawAnswer> + Send + 'static) -> RawReply {
+    let mut answer = answer.boxed();
+    match unconstrained(&mut answer).now_or_never() {
+        Some(answer) => boxed_reply(ready(answer)),
+        None => Either::Right(answer),
+    }
+}
+
 type Replied = Result<(Reply, Option<Watch>), Failure>;
 
 /// The reply to a request that has succeeded, and the watch that it has set.
@@ -118,14 +121,9 @@ impl ClientSession {
     fn send_now(self, request: RequestBody, guard: Arc<str>) -> RawReply {
         let is_closed = self.is_closed.clone();
         let is_closed = is_closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if *is_closed {
-            return boxed_reply(ready(Err(RequestError::Ended(SessionEnd::Closed))));
-        }
-        let mut answer = self.answer(request, guard).boxed();
-        // The first poll sends the request.
-        match unconstrained(&mut answer).now_or_never() {
-            Some(answer) => boxed_reply(ready(answer)),
-            None => Either::Right(answer),
+        match *is_closed {
+            true => boxed_reply(ready(Err(RequestError::Ended(SessionEnd::Closed)))),
+            false => begun(self.answer(request, guard)),
         }
     }
 
