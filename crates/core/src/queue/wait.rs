@@ -269,7 +269,7 @@ impl OwnWatch {
         live: &LiveSession,
         server: &ServerSession,
     ) -> Result<Option<LeaseEpoch>, LossReason> {
-        let is_certain = self.is_certain(server)? && server.orders_events();
+        let is_certain = self.is_certain(server)? && server.raw.orders_events();
         Ok(is_certain.then(|| live.grant_epoch()).flatten())
     }
 

@@ -162,12 +162,6 @@ impl ServerSession {
         }
     }
 
-    /// True if the events of one [`connection`](Self::connection) come in the order of their
-    /// transactions.
-    pub fn orders_events(&self) -> bool {
-        self.raw.orders_events()
-    }
-
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
     /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over

@@ -196,7 +196,7 @@ async fn session_that_is_full(proxy: &Proxy) -> (ServerSession, Vec<Watch>) {
     let client = connector.connect(&proxy.connect_string()).await;
     let session = server_session(client.expect("it connects")).await;
     let mut watches = Vec::new();
-    while session.orders_events() {
+    while session.raw.orders_events() {
         let path = format!("/{}{}", "absent".repeat(100), watches.len());
         let (_, watch) = session.exists_and_watch(&path).await.expect("an answer");
         watches.push(watch);
