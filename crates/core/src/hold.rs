@@ -12,6 +12,7 @@ pub(crate) mod own_znode;
 mod replace;
 pub(crate) mod search;
 mod transaction;
+mod view;
 
 use std::fmt;
 use std::ops::Deref;
@@ -19,12 +20,12 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use self::deletion::DeleteOutcome;
-pub use self::grant::HoldView;
 use self::grant::{Grant, Terms};
 use self::loss_watch::LossWatch;
 use self::open_session::OpenSession;
 use self::own_znode::ZnodeOwner;
 pub use self::transaction::GuardedTransaction;
+pub use self::view::HoldView;
 use crate::error::Error;
 use crate::events::hold::HoldRecord;
 use crate::hold_state::{Ended, LossReason};
@@ -94,8 +95,8 @@ impl Hold {
         }
         open.add_grant(&grant);
         grant.enforce_time_limit();
-        // The session may have reported its end before the grant was registered.
-        grant.end_if_lost();
+        // The session may have reported its end before the grant was registered. This notices it.
+        grant.state();
         Hold {
             view: HoldView { grant },
             open: open.clone(),
@@ -246,9 +247,11 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let grant = &self.view.grant;
         grant.give_up();
-        grant.report(Ended::Released);
         // From here on the owner alone deletes the znode.
         self.open.forget_grant(self.owner.znode.number());
+        self.owner.give_up();
+        // A subscriber that blocks does not delay the next contender.
+        grant.report(Ended::Released);
     }
 }
 
@@ -257,3 +260,7 @@ impl fmt::Debug for Hold {
         formatter.debug_tuple("Hold").field(&self.view).finish()
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/hold.rs"]
+mod tests;

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::future::poll_fn;
-use std::mem::take;
+use std::mem::{replace, take};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
+use std::task::Poll;
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -351,12 +352,12 @@ impl Znode {
             }
         };
         let mut deletion = pin!(deletion);
-        let deleted = poll_fn(|context| {
-            let deleted = deletion.as_mut().poll(context);
-            self.pass_turn();
-            deleted
-        });
-        let outcome = deleted.await?;
+        let sent = poll_fn(|context| Poll::Ready(deletion.as_mut().poll(context))).await;
+        self.pass_turn();
+        let outcome = match sent {
+            Poll::Ready(deleted) => deleted?,
+            Poll::Pending => deletion.await?,
+        };
         self.note_gone();
         if let (Some(directory), Some(alone)) = (self.directory(), self.state.alone.get()) {
             self.znodes.handoff.note_alone(directory, *alone);
@@ -416,6 +417,8 @@ pub(crate) struct ZnodeOwner {
     reply: Mutex<Option<Pending<Created>>>,
     /// True if a create got no reply, or a server refused it because of a znode of the same name.
     is_in_doubt: bool,
+    /// True once the deletion has begun. A drop then does nothing.
+    is_given_up: bool,
 }
 
 /// What the create of a znode has done.
@@ -435,6 +438,7 @@ impl ZnodeOwner {
             session_use: session_use.clone(),
             reply: Mutex::default(),
             is_in_doubt: false,
+            is_given_up: false,
         }
     }
 
@@ -472,7 +476,9 @@ impl ZnodeOwner {
         acl: Cow<'_, [Acl]>,
         behind: impl Fn() -> R + 'a,
     ) -> impl Future<Output = Result<(CreateOutcome, R), Error>> {
-        let sent = self.send(server, path(), data, acl, &behind);
+        let reply = self.send_create(server, path(), data, acl);
+        let sent = behind();
+        *self.reply() = Some(reply);
         async move {
             let answer = or_pending(self.reply().as_mut()).await;
             *self.reply() = None;
@@ -491,21 +497,6 @@ impl ZnodeOwner {
             };
             Ok((found, sent))
         }
-    }
-
-    /// Sends the create, and what the server is to answer after it.
-    fn send<R>(
-        &mut self,
-        server: &ServerSession,
-        path: String,
-        data: &[u8],
-        acl: Cow<'_, [Acl]>,
-        behind: impl Fn() -> R,
-    ) -> R {
-        let reply = self.send_create(server, path, data, acl);
-        let sent = behind();
-        *self.reply() = Some(reply);
-        sent
     }
 
     fn reply(&mut self) -> &mut Option<Pending<Created>> {
@@ -627,6 +618,20 @@ impl ZnodeOwner {
         })
     }
 
+    /// Does what a drop does: deletes the znode in the background, unless there is none.
+    pub(crate) fn give_up(&mut self) {
+        if replace(&mut self.is_given_up, true) {
+            return;
+        }
+        match self.reply().take() {
+            Some(reply) => self.delete_once_answered(reply),
+            None if self.znode.may_exist() => {
+                self.znode.delete_in_background(self.session_use.clone());
+            }
+            None => self.znode.pass_turn(),
+        }
+    }
+
     /// Deletes the znode once the reply to its create has come, in the background.
     fn delete_once_answered(&self, reply: Pending<Created>) {
         let unanswered = AbandonedCreate::new(&self.znode.znodes.abandoned);
@@ -648,14 +653,7 @@ impl ZnodeOwner {
 
 impl Drop for ZnodeOwner {
     fn drop(&mut self) {
-        let reply = lock(&self.reply).take();
-        match reply {
-            Some(reply) => self.delete_once_answered(reply),
-            None if self.znode.may_exist() => {
-                self.znode.delete_in_background(self.session_use.clone());
-            }
-            None => self.znode.pass_turn(),
-        }
+        self.give_up();
     }
 }
 

@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::hold::grant::HoldView;
 use crate::hold::own_znode::is_closed_to_others;
+use crate::hold::view::HoldView;
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};

@@ -1,6 +1,5 @@
 //! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
-use std::borrow::Cow;
 use std::mem::take;
 
 use tokio::sync::Semaphore;
@@ -20,7 +19,6 @@ use crate::queue::session_queue::{Listing, SessionQueue, Turn, UNCOUNTED, rule_i
 use crate::queue::wait::{Predecessors, Watches, deleted};
 use crate::retry::Backoff;
 use crate::rule::{QueueView, Verdict};
-use crate::server::ensemble::Acl;
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn until_granted(
@@ -171,14 +169,11 @@ async fn create_contender<'q, R>(
     may_be_missing: bool,
     reads: &impl Fn() -> R,
 ) -> Result<(Enqueued<'q>, R), Error> {
-    let (shared, server, znodes) = (queue.shared, &*queue.server, &queue.open.znodes);
-    let (rule, data) = (&*shared.rule, shared.options.get_data());
-    let mut directory = MissingDirectory::new(
-        &shared.directory,
-        Some(rule),
-        &shared.options,
-        may_be_missing,
-    );
+    let (shared, server, znodes) = (queue.shared, &queue.server, &queue.open.znodes);
+    let (rule, options, path) = (&*shared.rule, &shared.options, queue.directory());
+    let mut directory =
+        MissingDirectory::new(&shared.directory, Some(rule), options, may_be_missing);
+    let is_to_mark = options.marks_release && rule.holds_only_first(&shared.label);
     let identity = queue.live.identity();
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
@@ -186,13 +181,17 @@ async fn create_contender<'q, R>(
     let mut in_doubt: Vec<ZnodeOwner> = Vec::new();
     loop {
         directory.send_create(server);
-        let (identity, acl) = access(queue, identity).await;
+        let access = znodes
+            .handoff
+            .access(server, path, identity, &options.acl, is_to_mark);
+        let (identity, acl) = access.await;
         let name = ContenderName::new(&shared.directory, identity);
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znodes.contender(name));
-        let path = || identity.path(queue.directory(), &shared.label);
+        let path = || identity.path(path, &shared.label);
         // The number of the znode may prove that nobody else is in the queue.
         queue.note_connection();
-        let (outcome, sent) = owner.create(server, path, data, acl, reads).await?;
+        let create = owner.create(server, path, options.get_data(), acl, reads);
+        let (outcome, sent) = create.await?;
         let czxid = match outcome {
             CreateOutcome::Created(stat) => stat.czxid,
             CreateOutcome::MissingDirectory => {
@@ -209,30 +208,18 @@ async fn create_contender<'q, R>(
             earlier.znode.note_gone();
         }
         directory.note_exists(queue.open).await;
-        return Ok((Enqueued::new(queue, owner, czxid), sent));
-    }
-}
-
-/// The [access](crate::hold::handoff::Handoff::access) to a contender's znode, by the options.
-async fn access<'a>(queue: &SessionQueue<'a>, identity: Identity) -> (Identity, Cow<'a, [Acl]>) {
-    let (shared, handoff) = (queue.shared, &queue.open.znodes.handoff);
-    let is_to_mark = shared.options.marks_release && shared.rule.holds_only_first(&shared.label);
-    let (server, directory, acl) = (&queue.server, queue.directory(), &*shared.options.acl);
-    let access = handoff.access(server, directory, identity, acl, is_to_mark);
-    access.await
-}
-
-impl<'q> Enqueued<'q> {
-    fn new(queue: &'q SessionQueue<'q>, owner: ZnodeOwner, czxid: i64) -> Enqueued<'q> {
-        Enqueued {
+        let enqueued = Enqueued {
             queue,
             owner,
             czxid,
             alone: None,
             watches: Watches::default(),
-        }
+        };
+        return Ok((enqueued, sent));
     }
+}
 
+impl Enqueued<'_> {
     fn name(&self) -> &str {
         self.queue.name(self.owner.znode.path())
     }

@@ -156,11 +156,6 @@ impl<'a> SessionQueue<'a> {
         Error::at(self.directory(), self.live.id, error)
     }
 
-    /// The error of an attempt that could not read the znode at this path.
-    pub(crate) fn not_read(&self, path: &str, error: ServerError) -> Error {
-        Error::at_read(path, self.live.id, error)
-    }
-
     pub(crate) fn directory(&self) -> &str {
         self.shared.directory.as_str()
     }
@@ -229,7 +224,7 @@ impl<'a> SessionQueue<'a> {
         let listing = match if_there(self.listed(names, data).await) {
             Err(error) if error.is_unknown() => {
                 let again = || self.listed(self.send_list(), self.send_read());
-                self.ask(again).await?
+                self.answer_to(again).await?
             }
             listing => listing.map_err(|error| self.failed(error))?,
         };
@@ -279,12 +274,12 @@ impl<'a> SessionQueue<'a> {
 
     /// Reads the directory's data. `None` if there is no directory.
     pub(crate) async fn read_directory(&self) -> Result<Option<Vec<u8>>, Error> {
-        let read = self.ask(|| self.server.get(self.directory())).await?;
+        let read = self.answer_to(|| self.server.get(self.directory())).await?;
         Ok(read.map(|(data, _)| data))
     }
 
     /// Sends a request until an answer comes. `None` if the znode is missing.
-    async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Result<Option<T>, Error>
+    async fn answer_to<T, F>(&self, request: impl FnMut() -> F) -> Result<Option<T>, Error>
     where
         F: Future<Output = Result<T, ServerError>>,
     {

@@ -162,7 +162,7 @@ impl Watches {
                     is_missed(WatchEvent::Fired(EventType::NodeDeleted))
                 }
                 Err(ServerError::OutcomeUnknown(_)) => is_missed(WatchEvent::Unwatched),
-                Err(error) => return Err(queue.not_read(path, error)),
+                Err(error) => return Err(Error::at_read(path, queue.live.id, error)),
             }
         }
         Ok(missed)
@@ -188,7 +188,7 @@ impl Watches {
             Err(ServerError::OutcomeUnknown(_)) => {
                 Ok(Some((znode.path().to_owned(), WatchEvent::Unwatched)))
             }
-            Err(error) => Err(queue.not_read(znode.path(), error)),
+            Err(error) => Err(Error::at_read(znode.path(), queue.live.id, error)),
         }
     }
 

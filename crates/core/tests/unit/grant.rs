@@ -1,6 +1,7 @@
 //! How a grant ends: which end counts, when it was, and what notices it.
 
 use super::*;
+use crate::hold::HoldView;
 use crate::hold::own_znode::SessionZnodes;
 use crate::live::live_session::Status;
 use crate::live::scripted::*;
