@@ -144,9 +144,8 @@ impl Contender {
 
     /// True if the name says that only the owner can write to the znode.
     ///
-    /// A holder with such a name marks its release by a write.
-    ///
-    /// See [`docs::handoff`](crate::docs::handoff).
+    /// A holder with such a name marks its release by a write: see
+    /// [`docs::handoff`](crate::docs::handoff).
     pub(crate) fn is_closed_to_others(&self) -> bool {
         // The start of the label says which of the three forms of identity the name has.
         self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(MARKING)
@@ -166,9 +165,7 @@ const THIRD_GROUP: Range<usize> = 17..21;
 
 /// This group in a name that marks releases.
 ///
-/// It begins with version 8, which is for private uses.
-///
-/// Random UUIDs have version 4.
+/// It begins with version 8, which is for private uses. Random UUIDs have version 4.
 const MARKING: &str = "8001";
 
 /// Where the label is in the name of a contender that `counts`, and the number behind it.
@@ -313,9 +310,7 @@ pub fn order(contenders: &mut [Contender]) {
     }
 }
 
-/// True if the count under this directory ends.
-///
-/// False if it wraps, as on old servers.
+/// True if the count under this directory ends. False if it wraps, as on old servers.
 fn ends(contenders: &[Contender]) -> bool {
     !contenders
         .iter()

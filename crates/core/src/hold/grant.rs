@@ -110,16 +110,13 @@ impl Grant {
 
     /// The state by the lease, the session and the time limit.
     fn state_by_clock(&self) -> HoldState {
-        match self.live().hold_state(self.terms.epoch) {
-            HoldState::Held | HoldState::Suspended
-                if self
-                    .terms
-                    .deadline
-                    .is_some_and(|at| at <= self.live().now()) =>
-            {
+        let state = self.live().hold_state(self.terms.epoch);
+        let has_passed = |limit| limit <= self.live().now();
+        match state.ended() {
+            None if self.terms.deadline.is_some_and(has_passed) => {
                 HoldState::Lost(LossReason::TimeLimit)
             }
-            state => state,
+            _ => state,
         }
     }
 

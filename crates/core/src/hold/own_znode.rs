@@ -476,9 +476,7 @@ impl ZnodeOwner {
         acl: Cow<'_, [Acl]>,
         behind: impl Fn() -> R + 'a,
     ) -> impl Future<Output = Result<(CreateOutcome, R), Error>> {
-        let reply = self.send_create(server, path(), data, acl);
-        let sent = behind();
-        *self.reply() = Some(reply);
+        let sent = self.send(server, path(), data, acl, &behind);
         async move {
             let answer = or_pending(self.reply().as_mut()).await;
             *self.reply() = None;
@@ -504,25 +502,31 @@ impl ZnodeOwner {
         reply.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the create. If it may not be sent, the reply says why.
-    fn send_create(
+    /// Sends the create, and what the server is to answer after it.
+    ///
+    /// If the create may not be sent, its reply says why.
+    fn send<R>(
         &mut self,
         server: &ServerSession,
         path: String,
         data: &[u8],
         acl: Cow<'_, [Acl]>,
-    ) -> Pending<Created> {
+        behind: impl Fn() -> R,
+    ) -> R {
         if let Kind::Named(named) = &self.znode.state.kind {
             named.seen_over.note(server);
         }
-        match self.znode.before_create(&path) {
+        let reply = match self.znode.before_create(&path) {
             Ok(may_exist) => {
                 // An earlier call may have created it, although its future was dropped.
                 self.is_in_doubt |= may_exist;
                 server.create(path, data, self.znode.mode(), acl)
             }
             Err(error) => Pending::known(Err(error)),
-        }
+        };
+        let sent = behind();
+        *self.reply() = Some(reply);
+        sent
     }
 
     /// The outcome of a create that a server has not confirmed. `None` if it is unknown.

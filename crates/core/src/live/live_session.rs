@@ -1,14 +1,12 @@
 //! One ZooKeeper session, as this process knows it: its lease, and whether a server answers.
 
 use std::future::poll_fn;
-use std::mem::take;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
 use futures_util::stream::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -17,10 +15,10 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
 use crate::live::lease::{Lease, LeaseConfig, LeaseEpoch, LeaseEpochNow, SessionOrigin};
-use crate::retry::{Backoff, retry};
+use crate::retry::retry;
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::{Mutex, lock, ready_now};
+use crate::sync::{Mutex, lock};
 
 /// One ZooKeeper session: its `ServerSession`, which is dropped at its end, its lease and its status.
 ///
@@ -34,10 +32,10 @@ pub(crate) struct LiveSession {
     pub(crate) probe_phase: Duration,
     /// The longest silence of the servers that ends no hold.
     pub(crate) tolerated_silence: Duration,
-    ensemble: Arc<dyn Ensemble>,
-    runtime: Handle,
+    pub(super) ensemble: Arc<dyn Ensemble>,
+    pub(super) runtime: Handle,
     server: Mutex<Option<Arc<ServerSession>>>,
-    state: watch::Sender<LiveState>,
+    pub(super) state: watch::Sender<LiveState>,
     /// Drawn once: a random number from the system costs a system call.
     first_identity: Identity,
     identities: AtomicU64,
@@ -47,20 +45,20 @@ pub(crate) struct LiveSession {
 /// the tasks that wait for news.
 pub(crate) struct LiveState {
     pub(crate) status: Status,
-    lease: Lease,
+    pub(super) lease: Lease,
     /// The number of the connection whose answers renew the lease. `None` if the session began
     /// without one.
     connection: Option<u64>,
     /// The last request that was answered through the leader.
-    last_answer: Option<Exchange>,
+    pub(super) last_answer: Option<Exchange>,
     /// Since when the answers over the connection come too late for a lease that may grant.
-    late_since: Option<Duration>,
+    pub(super) late_since: Option<Duration>,
     /// True if a contender has waited for a lease since the session left a server for that.
-    is_wanted: bool,
+    pub(super) is_wanted: bool,
     /// How many servers the session has left.
-    servers_left: u64,
+    pub(super) servers_left: u64,
     /// True if a contender has given up its place since the last grant.
-    has_given_up: bool,
+    pub(super) has_given_up: bool,
 }
 
 /// Whether a server answers, and how the session ended.
@@ -71,16 +69,6 @@ pub(crate) enum Status {
     Suspended,
     /// From then on, the lease neither lapses nor counts for a hold.
     Ended(SessionEnd),
-}
-
-/// A contender gives up its place once its session has left servers this often.
-const SERVERS_TO_TRY: u64 = 5;
-
-/// The wait of a contender whose turn has come, and that has no lease which may grant.
-pub(crate) struct LeaseWait {
-    began: Duration,
-    /// How many servers the session had left by then.
-    servers_left: u64,
 }
 
 impl LiveState {
@@ -248,56 +236,6 @@ impl LiveSession {
         }
     }
 
-    /// Runs work in a task, until the work is done or the session has ended.
-    ///
-    /// The method may be called on any thread, inside or outside a runtime. If the session has ended,
-    /// it does nothing.
-    pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        if self.has_ended() {
-            return;
-        }
-        let live = self.clone();
-        let until_the_end = async move {
-            tokio::select! {
-                biased;
-                () = work => {}
-                _ = live.ended() => {}
-            }
-        };
-        self.runtime
-            .spawn(self.ensemble.task(until_the_end.boxed()));
-    }
-
-    /// As [`in_background`](Self::in_background), but the work is polled once before the return.
-    ///
-    /// So the server handles what the work sends then before all that the caller sends later. The
-    /// caller must hold no lock that the work takes.
-    pub(crate) fn begin_in_background(
-        self: &Arc<Self>,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) {
-        let mut work = work.boxed();
-        // A thread that ends can enter no runtime.
-        let can_enter = !Handle::try_current().is_err_and(|gone| gone.is_thread_local_destroyed());
-        if can_enter && !self.has_ended() {
-            // Timers must be those of the session's runtime.
-            let _inside = self.runtime.enter();
-            if ready_now(&mut work).is_some() {
-                return;
-            }
-        }
-        self.in_background(work);
-    }
-
-    /// Polls work in the runtime of the session if it is polled outside of any runtime.
-    pub(crate) async fn in_a_runtime<T>(&self, mut work: Pin<&mut impl Future<Output = T>>) -> T {
-        poll_fn(|context| {
-            let _inside = Handle::try_current().is_err().then(|| self.runtime.enter());
-            work.as_mut().poll(context)
-        })
-        .await
-    }
-
     /// Marks the session as ended if a request has failed because it is over.
     pub(crate) fn note_end<T>(&self, result: &Result<T, Error>) {
         if let Err(Error::SessionOver {
@@ -348,7 +286,7 @@ impl LiveSession {
 impl LiveSession {
     /// Changes the state, and compares the lease with the same reading of the clock. A lapse wakes the
     /// tasks that wait for news.
-    fn change<T>(&self, change: impl FnOnce(&mut LiveState, Duration) -> T) -> T {
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut LiveState, Duration) -> T) -> T {
         let mut result = None;
         self.state.send_if_modified(|state| {
             let (known, now) = (state.lease.last_count().epoch, self.now());
@@ -414,89 +352,6 @@ impl LiveSession {
             let LeaseEpochNow { epoch, has_lapsed } = state.count_lapse(self.now());
             (may_grant && !has_lapsed).then_some(epoch)
         })
-    }
-
-    /// Sends one `sync` after another until a hold may be granted.
-    ///
-    /// If it may be at once, nothing is sent. If the servers answer too late for a lease, the error
-    /// is [`Error::NoLease`] in the end: `wait` counts for all calls of one contender.
-    pub(crate) async fn until_may_grant(
-        &self,
-        path: &str,
-        wait: &mut Option<LeaseWait>,
-    ) -> Result<(), Error> {
-        let failed = |error| Error::at(path, self.id, error);
-        let mut backoff = Backoff::up_to(self.probe_interval);
-        while !self.state.borrow().lease.may_grant(self.now()) {
-            self.ask_for_lease(path, wait)?;
-            let server = self.server().map_err(failed)?;
-            match server.sync(path).await {
-                Ok(exchange) => self.note_answer(exchange),
-                Err(ServerError::OutcomeUnknown(_)) => {}
-                Err(error) => return Err(failed(error)),
-            }
-            drop(server);
-            backoff.wait().await;
-        }
-        Ok(())
-    }
-
-    /// Notes that a contender waits for a lease, or that it gives up its place.
-    fn ask_for_lease(&self, path: &str, wait: &mut Option<LeaseWait>) -> Result<(), Error> {
-        self.change(|state, now| {
-            let wait = wait.get_or_insert(LeaseWait {
-                began: now,
-                servers_left: state.servers_left,
-            });
-            let tries = match state.has_given_up {
-                true => 1,
-                false => SERVERS_TO_TRY,
-            };
-            if state.servers_left < wait.servers_left + tries {
-                state.is_wanted = true;
-                return Ok(());
-            }
-            state.has_given_up = true;
-            let answer = state.last_answer.map(Exchange::took);
-            Err(Error::NoLease {
-                path: path.to_owned(),
-                session: self.id,
-                waited: now.saturating_sub(wait.began),
-                answer: answer.unwrap_or_default(),
-            })
-        })
-    }
-
-    /// Waits for a lease before a contender enters, if the last one of this session has got none.
-    ///
-    /// Otherwise each attempt of a task that tries again would bar the others for a while.
-    pub(crate) async fn until_may_enter(&self, path: &str) -> Result<(), Error> {
-        let has_given_up = self.state.borrow().has_given_up;
-        match has_given_up {
-            true => self.until_may_grant(path, &mut None).await,
-            false => Ok(()),
-        }
-    }
-
-    /// Leaves the server if a contender waits for a lease, and the answers over the connection have
-    /// been too late for one for the session timeout.
-    ///
-    /// Call it after an answer: the time until the next one does not count.
-    pub(crate) fn leave_late_server(&self, server: &ServerSession) {
-        let leaves = self.change(|state, now| {
-            let since = state.late_since;
-            let is_late = since.is_some_and(|since| now >= since + self.timeout);
-            let leaves = is_late && take(&mut state.is_wanted);
-            if leaves {
-                // A client that cannot choose stays.
-                state.late_since = None;
-                state.servers_left += 1;
-            }
-            leaves
-        });
-        if leaves {
-            server.raw.leave_server();
-        }
     }
 
     /// The time until the lease lapses. Zero if it has lapsed.
