@@ -174,8 +174,10 @@ impl Browser {
     #[track_caller]
     pub(crate) fn shows(&mut self, selector: &str, text: &str) {
         let element = format!("document.querySelector({selector:?})");
+        // The `innerText` of a hidden element is its text.
         self.until(&format!(
-            "{element} !== null && {element}.innerText.includes({text:?})"
+            "{element} !== null && {element}.checkVisibility() \
+             && {element}.innerText.includes({text:?})"
         ));
     }
 
