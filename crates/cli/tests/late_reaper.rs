@@ -8,16 +8,19 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_simulation::EmbeddedServer;
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer};
 use zookeeper_recipes_suite::eventually;
 
-/// Far longer than the handover takes.
-const GRACE: Duration = Duration::from_secs(8);
+/// Long enough for its longest grace.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(200);
+
+/// Far longer than the handover takes on any machine.
+const GRACE: Duration = Duration::from_secs(40);
 
 fn zkr(connect: &str, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_zkr"))
         .env("ZOOKEEPER_CONNECT", connect)
-        .args(["--session-timeout", "40s"])
+        .args(["--session-timeout", "200s"])
         .args(arguments)
         .stdin(Stdio::null())
         .spawn()
@@ -28,14 +31,16 @@ fn zkr(connect: &str, arguments: &[&str]) -> Child {
 async fn leadership_is_handed_over_though_nobody_reaps_the_orphans_of_the_command() {
     let me = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(me)).expect("Linux has it");
-    let server = EmbeddedServer::start().expect("a server starts");
+    let mut options = EmbeddedOptions::default();
+    options.simulation.max_session_timeout = Some(SESSION_TIMEOUT);
+    let server = EmbeddedServer::start_with(options).expect("a server starts");
     let connect = server.connect_string();
     let files = tempfile::TempDir::new().expect("a directory can be created");
     let ready = files.path().join("ready");
     let name = ready.to_str().expect("text");
     // The child outlives its parent, which dies of the first signal.
     let script = r#"sh -c 'trap "" TERM; echo > "$1"; sleep 60; sleep 60' sh "$1" & wait"#;
-    let lead = ["lead", "/leader", "--grace", "8s", "--id"];
+    let lead = ["lead", "/leader", "--grace", "40s", "--id"];
     let first = ["first", "--once", "--", "sh", "-c", script, "sh", name];
     let mut first = zkr(&connect, &[&lead[..], &first].concat());
     eventually("the command runs", async || Path::new(name).exists()).await;

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A large answer whose client reads slowly is no stream of events.
 #[tokio::test(flavor = "multi_thread")]
-async fn stream_of_events_outlives_large_answers_that_nobody_reads() {
+async fn oldest_answer_that_nobody_reads_is_closed_for_a_newer_one_and_a_stream_is_not() {
     let is_late = Arc::new(AtomicBool::new(false));
     let late = is_late.clone();
     let events = async move |Extension(deadline): Extension<Deadline>| -> Response {
@@ -61,8 +61,18 @@ async fn stream_of_events_outlives_large_answers_that_nobody_reads() {
     for _ in 0..300 {
         unread.push(ask("/large", "200 OK").await);
     }
+    until_closed(&mut unread[0]).await;
     is_late.store(true, Ordering::Relaxed);
     until(&mut events, "late").await;
+}
+
+/// Reads an answer without an end until its connection is closed.
+async fn until_closed(stream: &mut TcpStream) {
+    let read = timeout(PATIENCE, async {
+        let mut part = vec![0; 1 << 16];
+        while let Ok(1..) = stream.read(&mut part).await {}
+    });
+    read.await.expect("it is closed");
 }
 
 /// Reads until this has come.

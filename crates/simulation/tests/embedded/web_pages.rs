@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -190,7 +190,6 @@ fn slow_connections_are_closed_and_others_are_answered_meanwhile() {
         "GET / HTTP/1.1\r\nHost: x\r\nX-",
         &half_body,
     ];
-    let began = Instant::now();
     // More than may be open at one time.
     let slow = (0..300).map(|number| {
         let mut stream = TcpStream::connect(&place.admin).expect("it listens");
@@ -200,12 +199,6 @@ fn slow_connections_are_closed_and_others_are_answered_meanwhile() {
     });
     let slow: Vec<TcpStream> = slow.collect();
     place.done("GET /members", &json!({}));
-    wait_until_closed(&slow[0]);
-    assert!(
-        began.elapsed() < Duration::from_secs(4),
-        "the oldest is closed for a newer one: {:?}",
-        began.elapsed()
-    );
     for stream in &slow {
         wait_until_closed(stream);
     }
