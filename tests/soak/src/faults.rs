@@ -78,12 +78,12 @@ impl Faults {
             .tick_time(TICK)
             .start_timeout(Duration::from_secs(60));
         let ensemble = Ensemble::start_with_partitions(3, options).await?;
-        let mut processes = Processes::new(ensemble.connect_string())?;
+        let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+        let session = Session::connect_with(&ensemble.connect_string(), options).await?;
+        let mut processes = Processes::new(ensemble.connect_string(), session.clone())?;
         for worker in WORKERS {
             processes.start(worker)?;
         }
-        let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-        let session = Session::connect_with(&ensemble.connect_string(), options).await?;
         let operator = AssignmentOperator::new(&session, PATH)?;
         Ok(Faults {
             ensemble,

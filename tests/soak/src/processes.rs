@@ -9,25 +9,34 @@ use anyhow::{Context, ensure};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+use zookeeper_recipes_assignment::Session;
 use zookeeper_recipes_interop::{Referee, Report};
 
 use crate::order::Order;
 
-/// How long a condition may take to come true.
+/// How long a condition may take to come true while the ensemble serves, and how long a process may
+/// take to end.
 const PATIENCE: Duration = Duration::from_secs(100);
+
+/// How long a condition may take in all. On a busy machine the members elect leaders that lose their
+/// followers again, and nobody can be granted anything meanwhile.
+const LONGEST: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub(crate) struct Processes {
     connect_string: String,
     referee: Referee,
+    /// Shows if the ensemble serves.
+    observer: Session,
     running: BTreeMap<&'static str, Child>,
 }
 
 impl Processes {
-    pub(crate) fn new(connect_string: String) -> anyhow::Result<Processes> {
+    pub(crate) fn new(connect_string: String, observer: Session) -> anyhow::Result<Processes> {
         Ok(Processes {
             connect_string,
             referee: Referee::listen(1)?,
+            observer,
             running: BTreeMap::new(),
         })
     }
@@ -99,7 +108,8 @@ impl Processes {
         what: &str,
         is_so: impl Fn(&Report) -> bool,
     ) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let began = Instant::now();
+        let (mut served, mut last) = (Duration::ZERO, began);
         loop {
             for (id, child) in &mut self.running {
                 let ended = child.try_wait()?;
@@ -111,7 +121,19 @@ impl Processes {
             if is_so(&report) {
                 return Ok(());
             }
-            ensure!(Instant::now() < deadline, "not {what}: {:?}", report.owners);
+            let now = Instant::now();
+            if self.observer.is_connected() {
+                served += now - last;
+            }
+            last = now;
+            let waited = now - began;
+            ensure!(
+                served < PATIENCE && waited < LONGEST,
+                "not {what} after {waited:.0?}, in which the ensemble served for {served:.0?}: {:?}, \
+                 grants {:?}",
+                report.owners,
+                report.grants
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
