@@ -28,6 +28,8 @@ pub(crate) struct Mirror {
     unread: BTreeMap<String, Refusal>,
     assignments: Assignments,
     sessions: Sessions,
+    /// False if the last search found no possible circle, and no change since can have closed one.
+    may_have_circles: bool,
     owners: Owners,
 }
 
@@ -55,6 +57,7 @@ impl Mirror {
             changed: BTreeMap::new(),
             unread: unread.map(|it| (it.path, it.refusal)).collect(),
             assignments: walk.assignments,
+            may_have_circles: true,
             owners: Owners::default(),
         }
     }
@@ -74,6 +77,19 @@ impl Mirror {
 
     pub(crate) fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// False if there is no circle, because there was none before the changes.
+    ///
+    /// A change closes a circle, or keeps a contender of one from going on, only in a queue of a session
+    /// that waits in one queue and is in another one. All other changes only remove waits.
+    pub(crate) fn may_have_circles(&self) -> bool {
+        self.may_have_circles
+    }
+
+    /// Notes that a search of the present queues found no possible circle.
+    pub(crate) fn note_no_circle(&mut self) {
+        self.may_have_circles = false;
     }
 
     /// The queues that have contenders or members, in the order of their paths.
@@ -127,6 +143,7 @@ impl Mirror {
         let new = new.map(Arc::new);
         if let Some(new) = &new {
             self.sessions.add(new);
+            self.may_have_circles |= self.sessions.is_crossed(new);
         }
         self.changed.insert(path.to_owned(), new);
     }

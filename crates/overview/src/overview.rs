@@ -106,7 +106,7 @@ impl Overview {
             exists: walk.exists,
             queues,
             unread: walk.unread,
-            circles,
+            circles: circles.unwrap_or_default(),
         })
     }
 
@@ -118,11 +118,18 @@ impl Overview {
         confirmed: &mut HashSet<EdgeKey>,
     ) -> Result<Overview, ServerError> {
         let queues = mirror.queues();
-        let crossed = mirror.sessions().crossed(&queues);
+        let mut circles = None;
+        if mirror.may_have_circles() {
+            let crossed = mirror.sessions().crossed(&queues);
+            circles = confirmed_circles(reader, &crossed, confirmed).await?;
+            if circles.is_none() {
+                mirror.note_no_circle();
+            }
+        }
         Ok(Overview {
             path: path.to_owned(),
             exists: mirror.exists(),
-            circles: confirmed_circles(reader, &crossed, confirmed).await?,
+            circles: circles.unwrap_or_default(),
             queues,
             unread: mirror.unread(),
         })
@@ -205,12 +212,14 @@ impl Overview {
 
 /// The circles among these queues that a second look finds unchanged.
 ///
+/// `None` if the first look shows no circle.
+///
 /// The second look is left out if an earlier one has found each edge. Its edges are `confirmed`.
 async fn confirmed_circles(
     reader: &Reader,
     queues: &[Arc<QueueStatus>],
     confirmed: &mut HashSet<EdgeKey>,
-) -> Result<Vec<Circle>, ServerError> {
+) -> Result<Option<Vec<Circle>>, ServerError> {
     let search = |queues: &[Arc<QueueStatus>]| {
         let (edges, contended) = edges(queues);
         (rings(&edges), edges, contended)
@@ -218,7 +227,7 @@ async fn confirmed_circles(
     let (rings, first, contended) = searched(queues, search).await;
     if rings.is_empty() {
         confirmed.clear();
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let mut edges = rings.iter().flatten();
     if !edges.all(|edge| confirmed.contains(&edge.key(queues))) {
@@ -231,7 +240,7 @@ async fn confirmed_circles(
     })
     .await;
     *confirmed = known;
-    Ok(circles)
+    Ok(Some(circles))
 }
 
 /// Searches these queues. The search of many contenders takes a while, in which other tasks run.

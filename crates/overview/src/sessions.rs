@@ -66,18 +66,18 @@ impl Sessions {
     ///
     /// No other contender is part of a circle, nor decides whether one of these is stuck.
     pub(crate) fn crossed(&self, queues: &[Arc<QueueStatus>]) -> Vec<Arc<QueueStatus>> {
-        if self.crossing == 0 {
-            return Vec::new();
-        }
+        let crossed = queues.iter().filter(|queue| self.is_crossed(queue));
+        crossed.cloned().collect()
+    }
+
+    /// True if a session of this queue waits in one queue and is in another one.
+    pub(crate) fn is_crossed(&self, queue: &QueueStatus) -> bool {
         let is_crossing = |session: i64| {
             let count = self.counts.get(&session);
             count.is_some_and(|count| count.is_crossing())
         };
-        let crossed = queues.iter().filter(|queue| {
-            let mut sessions = (0..queue.len()).filter_map(|place| queue.session(place));
-            sessions.any(is_crossing)
-        });
-        crossed.cloned().collect()
+        let mut sessions = (0..queue.len()).filter_map(|place| queue.session(place));
+        self.crossing > 0 && sessions.any(is_crossing)
     }
 }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fastrand::Rng;
+use tokio::sync::watch;
 use tokio::time::sleep;
 use zookeeper_recipes::AllOf;
 use zookeeper_recipes_core::{Hold, Recipe, Session, SessionId};
-use zookeeper_recipes_overview::{ContenderState, Overview, QueueStatus};
+use zookeeper_recipes_overview::{ContenderState, LiveOverview, Overview, QueueStatus};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
 use zookeeper_recipes_suite::{
-    ELECTION, LOCK, LONG, RWLOCK, SEMAPHORE, TestServer, TestedRecipe, WRITER, session,
+    ELECTION, LOCK, LONG, RWLOCK, SEMAPHORE, TestServer, TestedRecipe, WRITER, in_time, session,
     simulated_session,
 };
 
@@ -509,6 +510,59 @@ async fn deadlock_is_found_although_the_viewer_loses_its_connection_and_its_sess
             assert_eq!(simulation.faults().waiting(), 0);
         }
     }
+}
+
+/// An overview that is kept up to date, and has shown no circle.
+async fn live_without_circle(viewer: &Session) -> watch::Receiver<LiveOverview> {
+    let live = Overview::watch(viewer, "/", Duration::from_secs(1)).await;
+    let mut live = live.expect("a look");
+    in_time("a look ends", live.changed()).await.expect("open");
+    assert!(live.borrow().overview.circles().is_empty());
+    live
+}
+
+async fn until_circle(live: &mut watch::Receiver<LiveOverview>) {
+    let shown = live.wait_for(|live| live.overview.circles().len() == 1);
+    drop(in_time("it is shown", shown).await.expect("open"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlock_is_shown_that_closes_after_looks_without_one() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let [one, other, third, last] = sessions(&simulation).await;
+    let _holds = [hold(&one, "/a").await, hold(&other, "/b").await];
+    let _opens = wait(&simulation, &one, "/b", 2).await;
+    let mut live = live_without_circle(&viewer).await;
+    // A queue of sessions that are nowhere else.
+    let _apart = hold(&third, "/apart").await;
+    let _waits = wait(&simulation, &last, "/apart", 2).await;
+    sleep(Duration::from_secs(3)).await;
+    assert!(live.borrow().overview.circles().is_empty());
+    let _closes = wait(&simulation, &other, "/a", 2).await;
+    until_circle(&mut live).await;
+}
+
+/// The last wait is for a contender without a session, and no part of the circle.
+#[tokio::test(start_paused = true)]
+async fn deadlock_is_shown_once_a_holder_beside_it_cannot_go_on() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let [one, other, third, _] = sessions(&simulation).await;
+    let permit = |session: &Session| SEMAPHORE.of(2).at(session, "/permits", 1);
+    let _permits = [
+        permit(&one).acquire().await.expect("a permit"),
+        permit(&other).acquire().await.expect("a permit"),
+    ];
+    let _lock = hold(&third, "/lock").await;
+    let _third = waiter(permit(&third));
+    until_queued(&simulation, "/permits", 3).await;
+    let _one = wait(&simulation, &one, "/lock", 2).await;
+    create(&simulation, "/left", "");
+    create(&simulation, &format!("/left/{CURATOR}lock-0000000000"), "");
+    let mut live = live_without_circle(&viewer).await;
+    let _other = wait(&simulation, &other, "/left", 2).await;
+    until_circle(&mut live).await;
 }
 
 #[tokio::test(start_paused = true)]
