@@ -140,14 +140,15 @@ impl ServerSession {
     /// state is never skipped. The same state may come again. The stream does not keep the session
     /// open. It ends after [`ConnectionState::Ended`].
     pub fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let (mut states, timeout) = (self.connection_states.clone(), self.timeout);
-        states.mark_changed();
-        stream::unfold(Some(states), move |states| async move {
-            let mut states = states?;
-            states.changed().await.ok()?;
+        let (states, timeout) = (self.connection_states.clone(), self.timeout);
+        stream::unfold((states, None), move |(mut states, seen)| async move {
+            match seen {
+                None => {}
+                Some(ConnectionState::Ended(_)) => return None,
+                Some(_) => states.changed().await.ok()?,
+            }
             let state = seen_with(*states.borrow_and_update(), timeout);
-            let is_last = matches!(state, ConnectionState::Ended(_));
-            Some((state, (!is_last).then_some(states)))
+            Some((state, (states, Some(state))))
         })
         .boxed()
     }
