@@ -76,7 +76,7 @@ impl Faults {
     pub(crate) async fn begin(rng: Rng) -> anyhow::Result<Faults> {
         let options = ServerOptions::new()
             .tick_time(TICK)
-            .start_timeout(Duration::from_secs(60));
+            .start_timeout(Duration::from_secs(300));
         let ensemble = Ensemble::start_with_partitions(3, options).await?;
         let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
         let session = Session::connect_with(&ensemble.connect_string(), options).await?;
