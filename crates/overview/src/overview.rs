@@ -246,8 +246,8 @@ async fn confirmed_circles(
 /// Searches these queues. The search of many contenders takes a while, in which other tasks run.
 ///
 /// Measured in a release build, with all contenders stuck, of 24 sessions: 10,000 contenders take
-/// 0.03 s, 100,000 take 0.4 s, and 1,000,000 take 7 s. Longer than a lease can wait on a thread of
-/// the runtime.
+/// 0.03 s, 100,000 take 0.4 s, and 1,000,000 take 7 s. On a thread of the runtime, the session would
+/// send no probe for that long.
 async fn searched<T: Send + 'static>(
     queues: &[Arc<QueueStatus>],
     search: impl FnOnce(&[Arc<QueueStatus>]) -> T + Send + 'static,
