@@ -209,15 +209,16 @@ impl Future for Pending {
     type Output = Result<(Answer, Option<Box<Watch>>), RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let reply = ready!(Pin::new(&mut self.reply).poll(context));
-        // The driver answers each request before it goes.
-        let answer = reply.unwrap_or(Err(RequestError::Ended(SessionEnd::Closed)));
+        let answer = match ready!(Pin::new(&mut self.reply).poll(context)) {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Poll::Ready(Err(error)),
+            // The driver answers each request before it goes.
+            Err(_) => return Poll::Ready(Err(RequestError::Ended(SessionEnd::Closed))),
+        };
+        let error = answer.reply.header.error;
         let watch = self.watch.take();
-        Poll::Ready(answer.map(|answer| {
-            let error = answer.reply.header.error;
-            let watch = watch.filter(|watch| watch.read.sets_watch(error));
-            (answer, watch)
-        }))
+        let watch = watch.filter(|watch| watch.read.sets_watch(error));
+        Poll::Ready(Ok((answer, watch)))
     }
 }
 
