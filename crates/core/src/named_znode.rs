@@ -220,7 +220,7 @@ impl NamedZnode {
             }
             // Servers that have lost their data may have lost the znode.
             let found = Box::pin(self.znode_owner.find()).await?;
-            Ok(matches!(found, CreateOutcome::Created(_)))
+            Ok(matches!(found, CreateOutcome::Created { .. }))
         });
         open.live.until_over(path, prove).await
     }
@@ -245,7 +245,7 @@ impl NamedZnode {
             let create = owner.create(server, || path.to_owned(), data, acl.into(), || ());
             let (outcome, ()) = create.await?;
             match (outcome, &mut directory) {
-                (CreateOutcome::Created(stat), directory) => {
+                (CreateOutcome::Created { stat, .. }, directory) => {
                     if let Some(directory) = directory {
                         directory.note_exists(open).await;
                     }

@@ -14,7 +14,7 @@
 //! | | 6 | [`depends_on_places_alone`] |
 //! | coming back | 1 | `queue/attempt.rs`: the only child, by the list or by its number |
 //! | | 2 | `Znode::delete` in `hold/own_znode.rs`: noted once the deletion is confirmed |
-//! | | 3 to 5 | [`Alone::proves_alone`] |
+//! | | 3 to 6 | [`Alone::proves_alone`] |
 //!
 //! Other files do what the proofs rely on. `hold/deletion.rs` sends the mark and the deletion in one
 //! transaction. `queue/wait.rs` requests the watches in the order of step 5. `hold/grant.rs` marks a
@@ -204,6 +204,8 @@ pub(crate) struct Alone {
     pub(crate) sequence: Sequence,
     /// The transaction that created the contender's znode.
     pub(crate) czxid: i64,
+    /// The connection over which this was learned, or an earlier one.
+    pub(crate) connection: Option<u64>,
     /// True if the number of its own znode proved it, so that no list was needed.
     pub(crate) by_number: bool,
 }
@@ -214,19 +216,30 @@ impl Alone {
     /// A directory that was deleted and created again counts from zero. It reaches this number only
     /// after one transaction for each number before. If there were fewer transactions, it is the
     /// same directory.
-    pub(crate) fn proves_alone(&self, sequence: Sequence, czxid: i64) -> Option<Alone> {
+    ///
+    /// `connection` carried the create and its reply. Servers that were reached by an earlier one may
+    /// have lost data since, and give out the same numbers again.
+    pub(crate) fn proves_alone(
+        &self,
+        sequence: Sequence,
+        czxid: i64,
+        connection: Option<u64>,
+    ) -> Option<Alone> {
         let number = self.sequence.get();
         let same_leader = self.czxid >> 32 == czxid >> 32;
+        let same_connection = connection.is_some() && self.connection == connection;
         let transactions = czxid.checked_sub(self.czxid);
         let fewer = 0..=i64::from(number);
         // The last number of the count is given out more than once.
         let is_alone = sequence.get() < i32::MAX
             && number.checked_add(1) == Some(sequence.get())
             && same_leader
+            && same_connection
             && transactions.is_some_and(|transactions| fewer.contains(&transactions));
         is_alone.then_some(Alone {
             sequence,
             czxid,
+            connection,
             by_number: true,
         })
     }

@@ -422,8 +422,13 @@ pub(crate) struct ZnodeOwner {
 }
 
 /// What the create of a znode has done.
+#[derive(Debug)]
 pub(crate) enum CreateOutcome {
-    Created(Stat),
+    Created {
+        stat: Stat,
+        /// The connection that carried the create and its reply. `None` if a look has found it.
+        connection: Option<u64>,
+    },
     /// The create was not applied, and can be repeated.
     NotCreated,
     /// The path of a [`Named`] znode has another contender's znode.
@@ -481,7 +486,7 @@ impl ZnodeOwner {
             let answer = or_pending(self.reply().as_mut()).await;
             *self.reply() = None;
             let outcome = match self.note_reply(answer) {
-                Ok(stat) => Some(CreateOutcome::Created(stat)),
+                Ok(created) => Some(created),
                 Err(error) => self.outcome_of(&path, error)?,
             };
             if let Some(outcome) = outcome {
@@ -490,7 +495,7 @@ impl ZnodeOwner {
             // Boxed: an attempt would keep room for it while it waits.
             let found = Box::pin(self.find()).await?;
             let sent = match found {
-                CreateOutcome::Created(_) => behind(),
+                CreateOutcome::Created { .. } => behind(),
                 _ => sent,
             };
             Ok((found, sent))
@@ -549,12 +554,16 @@ impl ZnodeOwner {
     }
 
     /// Notes what the reply to a create says of the znode.
-    fn note_reply(&mut self, reply: Result<Created, ServerError>) -> Result<Stat, ServerError> {
+    fn note_reply(
+        &mut self,
+        reply: Result<Created, ServerError>,
+    ) -> Result<CreateOutcome, ServerError> {
         match reply {
             Ok(created) => {
                 self.is_in_doubt = false;
                 self.znode.set_path(created.path);
-                Ok(created.stat)
+                let (stat, connection) = (created.stat, created.connection);
+                Ok(CreateOutcome::Created { stat, connection })
             }
             Err(error) => {
                 // At the end of the count all znodes of one identity have the same name.
@@ -609,14 +618,20 @@ impl ZnodeOwner {
             let name = ContenderName::at(directory, name.identity, other.path);
             drop(ZnodeOwner::new(&self.session_use, znodes.contender(name)));
         }
-        Ok(CreateOutcome::Created(created.stat))
+        Ok(CreateOutcome::Created {
+            stat: created.stat,
+            connection: None,
+        })
     }
 
     async fn find_named(&self, named: &Named) -> Result<CreateOutcome, ServerError> {
         let server = self.znode.live().server()?;
         let found = retry(ServerError::may_pass, || named.find(&server)).await?;
         Ok(match found {
-            Some((stat, true)) => CreateOutcome::Created(stat),
+            Some((stat, true)) => CreateOutcome::Created {
+                stat,
+                connection: None,
+            },
             Some((_, false)) => CreateOutcome::Taken,
             None => CreateOutcome::NotCreated,
         })

@@ -120,7 +120,11 @@ pub(crate) async fn owned(
         let (_, stat) = node?;
         // Two copies of one virtual machine may draw the same identities.
         let is_own = stat.ephemeral_owner == server.id().0;
-        is_own.then_some(Created { path, stat })
+        is_own.then_some(Created {
+            path,
+            stat,
+            connection: None,
+        })
     });
     Ok(owned.collect())
 }

@@ -26,6 +26,11 @@ impl LastConnection {
         self.0.store(number, Ordering::Relaxed);
     }
 
+    /// The connection. `None` if there was none.
+    pub(crate) fn number(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|number| *number != NONE)
+    }
+
     /// True if the session has not reconnected since the request.
     ///
     /// Without a connection it has not: the lease says how long the answer counts.

@@ -66,6 +66,8 @@ struct Enqueued<'q> {
     owner: ZnodeOwner,
     /// The transaction that created the znode.
     czxid: i64,
+    /// The connection that carried the create and its reply. `None` if no reply came.
+    created_over: Option<u64>,
     /// The contender, if its znode was the only child of the directory when it last looked.
     alone: Option<Alone>,
     watches: Watches,
@@ -150,7 +152,8 @@ async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing
         create_contender(queue, known.may_be_missing, &reads).await?;
     let me = queue.parse(enqueued.name());
     if let (Some(last), Some(me)) = (known.last, &me) {
-        enqueued.alone = last.proves_alone(me.sequence(), enqueued.czxid);
+        let (czxid, connection) = (enqueued.czxid, enqueued.created_over);
+        enqueued.alone = last.proves_alone(me.sequence(), czxid, connection);
     }
     let listing = match names {
         _ if enqueued.alone.is_some() => queue.listing_of_one(me, data).await,
@@ -192,8 +195,8 @@ async fn create_contender<'q, R>(
         queue.note_connection();
         let create = owner.create(server, path, options.get_data(), acl, reads);
         let (outcome, sent) = create.await?;
-        let czxid = match outcome {
-            CreateOutcome::Created(stat) => stat.czxid,
+        let (czxid, created_over) = match outcome {
+            CreateOutcome::Created { stat, connection } => (stat.czxid, connection),
             CreateOutcome::MissingDirectory => {
                 Box::pin(directory.note_missing(queue.open, server)).await?;
                 continue;
@@ -212,6 +215,7 @@ async fn create_contender<'q, R>(
             queue,
             owner,
             czxid,
+            created_over,
             alone: None,
             watches: Watches::default(),
         };
@@ -246,6 +250,7 @@ impl Enqueued<'_> {
         let alone = Alone {
             sequence: contenders[me].sequence(),
             czxid: self.czxid,
+            connection: queue.read_over(),
             by_number: false,
         };
         self.alone = (listing.children == 1).then(|| self.alone.unwrap_or(alone));

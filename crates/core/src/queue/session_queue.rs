@@ -201,6 +201,11 @@ impl<'a> SessionQueue<'a> {
         self.read_over.note(&self.server);
     }
 
+    /// The connection over which the queue was last read, or an earlier one.
+    pub(crate) fn read_over(&self) -> Option<u64> {
+        self.read_over.number()
+    }
+
     /// Asks for the directory's names.
     pub(crate) fn send_list(&self) -> Pending<Vec<String>> {
         self.note_connection();

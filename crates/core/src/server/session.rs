@@ -102,6 +102,8 @@ pub struct Created {
     pub path: String,
     /// Its metadata.
     pub stat: Stat,
+    /// The number of the connection that carried the create and its reply, if it is known.
+    pub connection: Option<u64>,
 }
 
 /// The error of a transaction that was refused, or whose outcome is unknown.
@@ -191,7 +193,17 @@ impl ServerSession {
         mode: CreateMode,
         acl: impl Into<Cow<'a, [Acl]>>,
     ) -> Pending<Created> {
-        let created = reply!(ReplyBody::Create2 { path, stat } => Created { path, stat });
+        let created = |answer: Answer, _| {
+            let connection = answer.exchange.connection;
+            match accepted(answer)? {
+                ReplyBody::Create2 { path, stat } => Ok(Created {
+                    path,
+                    stat,
+                    connection,
+                }),
+                other => Err(unexpected(&other)),
+            }
+        };
         self.operation(Operation::create(path, data, mode, acl.into()), created)
     }
 

@@ -139,6 +139,33 @@ async fn attempt_that_is_polled_late_does_not_hold_by_a_contender_that_was_lost(
     }
 }
 
+/// A server that comes back from a backup gives out the number that the contender expects.
+#[tokio::test(start_paused = true)]
+async fn contender_that_was_alone_before_the_servers_lost_data_waits_for_another() {
+    for seed in 0..20 {
+        let processes = Processes::new(seed).await;
+        let queue = lock(&processes.one, "/lock");
+        // More turns than transactions until the servers admit clients.
+        for _ in 0..100 {
+            take_turn(&queue).await;
+        }
+        processes.lose(async || take_turn(&queue).await).await;
+        let next = hold(&lock(&processes.other, "/lock")).await;
+        // Until the lease is renewed: a contender without one lists the queue.
+        sleep(SOON).await;
+        let late = spawned(&queue);
+        while queue.contenders().await.expect("an answer").len() < 2 {
+            sleep(SOON / 100).await;
+        }
+        sleep(SOON).await;
+        assert!(!late.is_finished(), "seed {seed}: it holds, too");
+        assert!(next.is_held(), "seed {seed}: {:?}", next.state());
+        next.release().await.expect("it is held");
+        let late = late.await.expect("no panic").expect("it is free");
+        assert!(late.is_held());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn single_znode_whose_create_is_polled_late_does_not_hold_if_it_was_lost() {
     for seed in 0..20 {

@@ -25,9 +25,13 @@ fn known_alone(number: i32, czxid: i64, next: i32, next_czxid: i64) -> bool {
     let alone = Alone {
         sequence: number.into(),
         czxid,
+        connection: Some(1),
         by_number: false,
     };
-    alone.proves_alone(next.into(), next_czxid).is_some()
+    let known = |connection| alone.proves_alone(next.into(), next_czxid, connection);
+    assert!(known(Some(2)).is_none(), "it has reconnected");
+    assert!(known(None).is_none());
+    known(Some(1)).is_some()
 }
 
 #[test]
@@ -36,6 +40,7 @@ fn directories_that_were_used_long_ago_are_forgotten() {
     let alone = |number: usize| Alone {
         sequence: 0.into(),
         czxid: number as i64,
+        connection: None,
         by_number: false,
     };
     let mut used = UsedDirectories::default();
