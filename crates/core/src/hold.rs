@@ -246,12 +246,12 @@ impl Drop for Hold {
     /// the next contender of the process is created.
     fn drop(&mut self) {
         let grant = &self.view.grant;
-        grant.give_up();
+        let ended = grant.give_up();
         // From here on the owner alone deletes the znode.
         self.open.forget_grant(self.owner.znode.number());
         self.owner.give_up();
-        // A subscriber that blocks does not delay the next contender.
-        grant.report(Ended::Released);
+        // A subscriber that blocks at a release does not delay the next contender.
+        grant.report(ended);
     }
 }
 

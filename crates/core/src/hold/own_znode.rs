@@ -417,7 +417,7 @@ pub(crate) struct ZnodeOwner {
     reply: Mutex<Option<Pending<Created>>>,
     /// True if a create got no reply, or a server refused it because of a znode of the same name.
     is_in_doubt: bool,
-    /// True once the deletion has begun. A drop then does nothing.
+    /// True once it was given up. A drop then does nothing.
     is_given_up: bool,
 }
 

@@ -27,8 +27,9 @@ pub(crate) struct Prober {
     /// The probes without an answer, oldest first.
     probes: VecDeque<Probe>,
     proof: Option<Pending<Exchange>>,
-    /// True after the first state. The first state is that of the opening, not of a reconnect.
-    has_seen_a_state: bool,
+    /// The connection of the last state. Before the first state, the one that was there already: its
+    /// state is no reconnect.
+    seen: Option<u64>,
 }
 
 struct Probe {
@@ -52,7 +53,7 @@ impl Prober {
             ticks,
             probes: VecDeque::new(),
             proof: None,
-            has_seen_a_state: false,
+            seen: live.server().ok().and_then(|server| server.connection()),
         };
         prober.probe();
         prober
@@ -61,8 +62,8 @@ impl Prober {
     /// Handles a new state of the connection.
     pub(crate) fn handle_state(&mut self, state: ConnectionState) {
         match state {
-            ConnectionState::Connected { .. } => {
-                if std::mem::replace(&mut self.has_seen_a_state, true) {
+            ConnectionState::Connected { connection, .. } => {
+                if self.seen.replace(connection) != Some(connection) {
                     // The time between the two connections may have passed unseen.
                     self.open.live.set_status(Status::Suspended);
                     meter::count(RECONNECTS, None, None);
@@ -77,7 +78,7 @@ impl Prober {
                 }
             }
             ConnectionState::Disconnected { .. } => {
-                self.has_seen_a_state = true;
+                self.seen = None;
                 self.open.live.set_status(Status::Suspended);
             }
             ConnectionState::Ended(_) => {}

@@ -1,8 +1,10 @@
 //! What a hold does when it is dropped, and in which order.
 
+use std::task::{Context, Wake};
+
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{self, Interest};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
 use crate::live::live_session::SessionUse;
@@ -10,13 +12,16 @@ use crate::live::scripted::*;
 use crate::server::options::DEFAULT_MAXBUFFER;
 use crate::sync::{Mutex, lock};
 
-/// Notes how many deletions were sent before each event.
-struct SentBefore {
+/// The level of each event, and how many deletions were sent before it.
+type Events = Arc<Mutex<Vec<(Level, usize)>>>;
+
+/// Notes the events.
+struct Notes {
     script: Arc<Scripted>,
-    sent: Arc<Mutex<Vec<usize>>>,
+    events: Events,
 }
 
-impl Subscriber for SentBefore {
+impl Subscriber for Notes {
     fn register_callsite(&self, _: &Metadata<'_>) -> Interest {
         Interest::sometimes()
     }
@@ -33,8 +38,9 @@ impl Subscriber for SentBefore {
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, _: &Event<'_>) {
-        lock(&self.sent).push(self.script.deletions().len());
+    fn event(&self, event: &Event<'_>) {
+        let deletions = self.script.deletions().len();
+        lock(&self.events).push((*event.metadata().level(), deletions));
     }
 
     fn enter(&self, _: &Id) {}
@@ -42,22 +48,50 @@ impl Subscriber for SentBefore {
     fn exit(&self, _: &Id) {}
 }
 
-#[tokio::test(start_paused = true)]
-async fn subscriber_that_blocks_delays_no_deletion_of_a_dropped_hold() {
+/// A hold, and the events from its begin on, while the guard lives.
+fn held() -> (Hold, Events, subscriber::DefaultGuard) {
     let (live, script) = Scripted::open(Duration::ZERO);
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
     let znode = open.znodes.contender(name("/locks/a"));
     let owner = ZnodeOwner::new(&Arc::new(SessionUse::new(false)), znode);
-    let sent = Arc::default();
-    let sent_before = SentBefore {
-        script,
-        sent: Arc::clone(&sent),
-    };
-    let _default = subscriber::set_default(sent_before);
     let terms = terms(0, None);
     let record = record(&terms);
+    let events = Events::default();
+    let notes = Notes {
+        script,
+        events: events.clone(),
+    };
+    let guard = subscriber::set_default(notes);
     let hold = Hold::begin(owner, &open, terms, record, None);
-    lock(&sent).clear();
+    lock(&events).clear();
+    (hold, events, guard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscriber_that_blocks_delays_no_deletion_of_a_dropped_hold() {
+    let (hold, events, _guard) = held();
     drop(hold);
-    assert_eq!(*lock(&sent), [1], "it was deleted, and then reported");
+    // It was deleted, and then reported.
+    assert_eq!(*lock(&events), [(Level::DEBUG, 1)]);
+}
+
+/// Drops a hold as soon as its end is noticed.
+struct DropsTheHold(Mutex<Option<Hold>>);
+
+impl Wake for DropsTheHold {
+    fn wake(self: Arc<Self>) {
+        drop(lock(&self.0).take());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn loss_is_reported_as_a_loss_though_the_hold_is_dropped_at_once() {
+    let (hold, events, _guard) = held();
+    let view = hold.view();
+    let mut ended = pin!(view.ended());
+    let waker = Arc::new(DropsTheHold(Mutex::new(Some(hold)))).into();
+    let polled = ended.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending(), "it is held");
+    view.grant.lose(LossReason::Deleted);
+    assert_eq!(*lock(&events), [(Level::WARN, 0)]);
 }

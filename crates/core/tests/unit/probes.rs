@@ -43,7 +43,7 @@ async fn probe_that_queues_behind_own_requests_suspends_nobody() {
 async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
     let (live, script) = Scripted::open(TIMEOUT);
     let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
-    prober.handle_state(connected(1));
+    prober.handle_state(connected(0));
     // No answer comes meanwhile, and as many probes are sent as may be.
     run(&mut prober, live.probe_interval * 11 / 2).await;
     assert!(!script.has_sent(live.now()));
@@ -79,6 +79,15 @@ async fn hold_is_in_doubt_after_a_break_that_passed_unseen() {
     assert_eq!(live.status(), Status::Suspended);
 }
 
+#[tokio::test(start_paused = true)]
+async fn hold_is_in_doubt_after_a_break_before_the_first_look() {
+    let (live, script) = Scripted::open(Duration::from_millis(100));
+    let mut prober = Prober::new(&OpenSession::new(live.clone(), DEFAULT_MAXBUFFER));
+    script.reconnect();
+    prober.handle_state(connected(1));
+    assert_eq!(live.status(), Status::Suspended);
+}
+
 /// The answer has come before the break, and is looked at after it.
 #[tokio::test(start_paused = true)]
 async fn answer_over_a_broken_connection_is_no_contact() {
@@ -105,7 +114,7 @@ async fn reconnect_is_proven_at_once_though_an_earlier_proof_had_no_outcome() {
     assert_eq!(script.proofs().len(), 1);
     tokio::time::sleep(answers_after).await;
     script.reconnect();
-    prober.handle_state(connected(1));
+    prober.handle_state(connected(2));
     run(&mut prober, answers_after * 3 / 2).await;
     assert_eq!(live.status(), Status::Connected);
 }
