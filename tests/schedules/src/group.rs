@@ -12,6 +12,7 @@ use zookeeper_recipes_group::{Group, GroupState, Member, Membership};
 use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess};
 
 use crate::invariants::anew;
+use crate::invariants::watchers::{self, Members, Watchers};
 use crate::run::{Report, Variant, in_processes};
 use crate::setting::Setting;
 use crate::{process, trial};
@@ -27,23 +28,16 @@ const WATCHERS: usize = 2;
 /// A member: its name, its session and its data.
 type Known = (String, SessionId, Vec<u8>);
 
-/// What no two members have in common: the transaction that created it, which can come again if the
-/// servers lose data, and its session.
-type Id = (i64, SessionId);
-
 /// What the judge of a run knows.
 #[derive(Default)]
 struct State {
     /// The members now, by name.
-    members: BTreeMap<String, Id>,
+    members: Members,
     /// All members that there ever were, by the transactions that created them.
     ever: BTreeMap<i64, Vec<Known>>,
     /// The memberships of the processes, with what each has at present.
     memberships: Vec<(String, watch::Receiver<Option<HoldView>>)>,
-    /// What each watcher was notified of last.
-    seen: BTreeMap<String, BTreeMap<String, Id>>,
-    /// The members that each watcher has seen leave.
-    left: BTreeMap<String, BTreeSet<Id>>,
+    watchers: Watchers,
 }
 
 impl State {
@@ -61,6 +55,13 @@ impl State {
             self.members.insert(name.to_owned(), id);
             self.ever.entry(committed.zxid).or_default().push(known);
         }
+    }
+
+    /// The servers have lost data, and have these members now.
+    fn begin_anew(&mut self, data: &[Committed]) {
+        let before = std::mem::take(&mut self.members);
+        data.iter().for_each(|it| self.comes(it));
+        watchers::at_loss(&mut self.watchers, &before, &self.members);
     }
 }
 
@@ -89,13 +90,7 @@ impl Judge {
                     self.state().members.remove(name);
                 }
             }
-            Change::DataReplaced { data } => {
-                let mut state = self.state();
-                state.members.clear();
-                // Members that had left can be there again.
-                state.left.clear();
-                data.iter().for_each(|it| state.comes(it));
-            }
+            Change::DataReplaced { data } => self.state().begin_anew(data),
             _ => {}
         }
     }
@@ -151,25 +146,16 @@ impl Judge {
         };
         let mut state = self.state();
         let id = |member: &Member| (member.token.get(), member.session_id);
-        let seen: BTreeMap<String, Id> = members
+        let seen: Members = members
             .iter()
             .map(|member| (member.name.clone(), id(member)))
             .collect();
-        let before = state.seen.insert(who.to_owned(), seen.clone());
-        let gone = before.unwrap_or_default().into_values();
-        let gone: Vec<Id> = gone
-            .filter(|id| !seen.values().any(|seen| seen == id))
-            .collect();
-        let left = state.left.entry(who.to_owned()).or_default();
-        left.extend(gone);
-        let returned = seen.values().find(|id| left.contains(id)).copied();
+        let found = watchers::at_news(&mut state.watchers, who, seen);
         let never = members.iter().find(|member| !was(&state, member));
         let never = never.map(|member| format!("{who}: {member:?}"));
         drop(state);
-        if let Some((token, _)) = returned {
-            let text = format!("{who}: {token:#x}");
-            self.trial
-                .violated("a watcher sees nobody come back that has left", text);
+        for (promise, text) in found {
+            self.trial.violated(promise, text);
         }
         if let Some(text) = never {
             self.trial
@@ -184,8 +170,10 @@ impl Judge {
         if members != *names {
             return Some(format!("{members:?} are members, and not {names:?}"));
         }
-        let mut watchers = state.seen.iter();
-        let mistaken = watchers.find(|(_, seen)| **seen != state.members);
+        let mistaken = state
+            .watchers
+            .seen()
+            .find(|(_, seen)| **seen != state.members);
         mistaken.map(|(who, seen)| format!("{who} sees {seen:?}, and not {:?}", state.members))
     }
 }

@@ -12,5 +12,6 @@ pub(crate) mod remains;
 pub(crate) mod room;
 pub(crate) mod succession;
 pub(crate) mod turn;
+pub(crate) mod watchers;
 pub(crate) mod work;
 pub(crate) mod znode;
