@@ -226,6 +226,7 @@ impl Group {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | a member comes or leaves: the names, then all their data in one read | 2 | 2 | 1 |
+    /// | the session has reconnected: the names, then all their data in one read | 2 | 2 | 0 |
     /// | the first read of a session: a `sync` before | 1 more | 1 more | 0 |
     ///
     /// Each member that comes or leaves wakes each watching process.

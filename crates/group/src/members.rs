@@ -74,8 +74,12 @@ async fn keep_up_to_date(
 ) {
     // A server may open a session before it has caught up with its leader.
     let mut caught_up = None;
+    // Dropped when the next watch is set, so that no request removes it in between.
+    let mut watched = None;
     let mut backoff = Backoff::default();
     while let Ok(server) = session.server(directory).await {
+        // Begun before the watch is set, so that no later reconnect is missed.
+        let reconnected = server.reconnected();
         let read = async {
             if caught_up != Some(server.id()) {
                 server.sync(directory.as_str()).await?;
@@ -90,7 +94,12 @@ async fn keep_up_to_date(
                 set(state, GroupState::Members(members));
                 backoff = Backoff::default();
                 // Any event is a reason to read again, the end of the session too.
-                changed.await;
+                tokio::select! {
+                    biased;
+                    _ = watched.insert(changed) => {}
+                    // A watch on children can miss a change at a reconnect.
+                    () = reconnected => {}
+                }
                 continue;
             }
             Err(ServerError::Refused(refusal)) if refusal != Refusal::Throttled => {

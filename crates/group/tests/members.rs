@@ -326,3 +326,22 @@ async fn next_member_does_not_take_the_znode_of_the_last_one_for_its_own() {
     sleep(LONG).await;
     assert!(next.is_joined(), "nobody deletes its znode");
 }
+
+#[tokio::test(start_paused = true)]
+async fn watch_shows_what_a_backup_has_restored_though_nothing_changes_later() {
+    let simulation = Simulation::with(|it| it.servers = 3);
+    let group = group_of(&simulation, "one").await;
+    let mut watched = group_of(&simulation, "other").await.watch();
+    let one = group.join("one", "").await.expect("it is free");
+    shows(&mut watched, &["one"]).await;
+    let backup = simulation.faults().back_up();
+    one.leave().await.expect("it is a member");
+    shows(&mut watched, &[]).await;
+    simulation.faults().restore(&backup, Duration::from_secs(1));
+    sleep(Duration::from_secs(2)).await;
+    // The servers admit the clients once they have committed something in the new epoch.
+    let administrator = simulation.administrator();
+    let created = administrator.create("/later", b"", CreateMode::Persistent);
+    created.expect("a leader");
+    shows(&mut watched, &["one"]).await;
+}

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::StreamExt;
 
 use crate::error::Error;
 use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::retry::retry;
 use crate::rule::WaitStrategy;
-use crate::server::ensemble::ConnectionState;
 use crate::server::error::{ServerError, if_there};
 use crate::sync::or_pending;
 
@@ -52,8 +50,8 @@ impl OtherWait {
 async fn list_and_watch(
     queue: &SessionQueue<'_>,
 ) -> Result<(Listing, Option<BoxFuture<'static, ()>>), Error> {
-    // Read before the watch is set, so that no later reconnect is missed.
-    let connection = queue.server.connection();
+    // Begun before the watch is set, so that no later reconnect is missed.
+    let reconnected = queue.server.reconnected();
     let path = queue.directory();
     let list = || async {
         // Sent in this order, because the data must not be older than the names.
@@ -73,16 +71,6 @@ async fn list_and_watch(
         return Ok((Listing::missing(), None));
     };
     let (data, data_watch) = data.map(|(data, _, watch)| (data, watch)).unzip();
-    let mut states = queue.server.states();
-    let reconnected = async move {
-        let is_same = |state: &ConnectionState| match state {
-            ConnectionState::Connected {
-                connection: now, ..
-            } => Some(*now) == connection,
-            _ => true,
-        };
-        while states.next().await.is_some_and(|state| is_same(&state)) {}
-    };
     let changed = async move {
         tokio::select! {
             biased;

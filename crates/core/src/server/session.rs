@@ -165,6 +165,19 @@ impl ServerSession {
         }
     }
 
+    /// Waits until the session has another connection than at this call, or is over.
+    ///
+    /// A watch on children can miss a change at a reconnect: if the servers have come back with an
+    /// older backup, they take the change for one that the client has seen.
+    pub fn reconnected(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (before, mut states) = (self.connection(), self.states());
+        let is_same = move |state: &ConnectionState| match state {
+            ConnectionState::Connected { connection, .. } => Some(*connection) == before,
+            _ => true,
+        };
+        async move { while states.next().await.is_some_and(|state| is_same(&state)) {} }
+    }
+
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
     /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
