@@ -96,7 +96,10 @@ pub(crate) enum Refusal {
     Suspected,
     /// The present host has refused the session, and has then opened a new one. It is asked for the
     /// old one once more.
-    Shown,
+    Shown {
+        /// How long the opening took, from the start of the connect.
+        opened_in: Duration,
+    },
 }
 
 /// A session without I/O: bytes and the time go in, bytes and [`Output`]s come out.

@@ -26,7 +26,7 @@ impl<R, W> Machine<R, W> {
         // A host that has refused the session is asked again.
         let again = match self.refusal {
             Refusal::Unknown => None,
-            Refusal::Suspected | Refusal::Shown => self.hosts.again(),
+            Refusal::Suspected | Refusal::Shown { .. } => self.hosts.again(),
         };
         if again.is_none() {
             self.refusal = Refusal::Unknown;

@@ -118,6 +118,52 @@ fn session_lives_on_whenever_the_quorum_returns() {
     }
 }
 
+/// A host opens a new session, and then holds the handshake of the old one for a while and closes
+/// the connection, as a server does that loses its leader meanwhile.
+fn loses_its_leader(world: &mut World) {
+    let before = closes(world);
+    world.until(|world| closes(world) > before);
+    world.ways.fill(Way::Mute);
+    world.until(World::has_connection);
+    world.pass(T / 10);
+    world.ways.fill(Way::Member);
+    world.break_connection();
+    world.settle();
+}
+
+#[test]
+fn session_lives_on_though_the_server_loses_its_leader_when_it_is_asked_once_more() {
+    for seed in 0..20 {
+        let mut world = connected(seed);
+        let session = world.machine.session_id();
+        let seen = std::mem::replace(&mut world.ensemble.zxid, 0);
+        world.close_connection();
+        loses_its_leader(&mut world);
+        assert_eq!(world.end(), None, "seed {seed}");
+        world.ensemble.zxid = seen;
+        world.until(World::is_connected);
+        assert_eq!(world.machine.session_id(), session);
+        world.check();
+    }
+}
+
+#[test]
+fn session_whose_refusals_come_late_is_over_only_after_ten_times_its_timeout() {
+    for seed in 0..20 {
+        let mut world = connected(seed);
+        let since = world.now;
+        world.ensemble.zxid = 0;
+        world.close_connection();
+        while world.end().is_none() {
+            loses_its_leader(&mut world);
+        }
+        assert_eq!(world.end(), Some(SessionEnd::Refused), "seed {seed}");
+        let lived = world.now - since;
+        assert!((10 * T..10 * T + 2 * ROUND).contains(&lived), "{lived:?}");
+        world.check();
+    }
+}
+
 /// Such a server has confirmed the session before.
 #[test]
 fn session_lives_on_though_the_server_closes_the_connection_at_watches_set_again() {

@@ -39,8 +39,8 @@ const ONCE_BROKEN: [OnceBroken; 15] = [
 /// of a session, and no other ones; at 10000365 a watcher of a group had an answer from before the
 /// servers restored a backup, in which a member was missing that the backup had; at 10003382 and
 /// 10007622 a server came back from a backup, and gave a contender that had been alone the number
-/// that it expected.
-const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 10] = [
+/// that it expected; at 10009960 a server lost its leader when it was asked for a session once more.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 11] = [
     (30981, &[]),
     (70050, &["assignment"]),
     (71363, &["lock"]),
@@ -51,6 +51,7 @@ const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 10] = [
     (10000365, &["group"]),
     (10003382, &["election"]),
     (10007622, &["lock-parent"]),
+    (10009960, &["rwlock"]),
 ];
 
 /// The seeds of these that concern a subject.
