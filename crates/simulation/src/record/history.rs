@@ -66,7 +66,8 @@ pub enum Change {
     /// again, with other changes.
     DataReplaced {
         /// What leads to the data: each of its sessions is opened, and each of its znodes is created,
-        /// by the transaction that created it then.
+        /// by the transaction that created it then. If another one has written it since, that write
+        /// follows, with the same data.
         data: Vec<Committed>,
     },
     /// A session came to its end. The deletions of its ephemeral znodes follow, in the same

@@ -30,7 +30,7 @@ impl Data {
         }
     }
 
-    /// What leads to this data: its sessions are opened, and its znodes created.
+    /// What leads to this data: its sessions are opened, and its znodes created and written.
     fn changes(&self, at: Duration) -> Vec<Committed> {
         let committed = |zxid, change| Committed {
             zxid,
@@ -44,15 +44,19 @@ impl Data {
         });
         let nodes = self.tree.iter();
         let nodes = nodes.filter(|(path, _)| *path != "/" && !path.starts_with("/zookeeper"));
-        let created = nodes.map(|(path, node)| {
-            let stat = node.stat();
-            let owner = stat.ephemeral_owner;
+        let created = nodes.flat_map(|(path, node)| {
+            let (stat, path) = (node.stat(), path.clone());
+            let (owner, data) = (stat.ephemeral_owner, node.data.clone().unwrap_or_default());
+            let written = (stat.mzxid != stat.czxid).then(|| {
+                let (path, data) = (path.clone(), data.clone());
+                committed(stat.mzxid, Change::DataSet { path, data })
+            });
             let created = Change::Created {
-                path: path.clone(),
+                path,
                 ephemeral_owner: (owner != 0).then_some(SessionId(owner)),
-                data: node.data.clone().unwrap_or_default(),
+                data,
             };
-            committed(stat.czxid, created)
+            [committed(stat.czxid, created)].into_iter().chain(written)
         });
         opened.chain(created).collect()
     }

@@ -176,6 +176,8 @@ async fn history_begins_anew_with_what_the_backup_has() {
     let simulation = servers(7, 1);
     let session = connect(&simulation, "a").await;
     create(&session, "/a", CreateMode::Ephemeral).await;
+    let administrator = simulation.administrator();
+    administrator.set_data("/a", b"data").expect("it is there");
     let backup = simulation.faults().back_up();
     let before = simulation.history();
     write(&simulation, 1);
@@ -186,13 +188,15 @@ async fn history_begins_anew_with_what_the_backup_has() {
     let Some(Change::DataReplaced { data }) = history.last().map(|it| &it.change) else {
         panic!("{history:?}");
     };
-    let [opened, created] = &data[..] else {
+    let [opened, created, written] = &data[..] else {
         panic!("{data:?}");
     };
     assert_eq!(opened.change, before[0].change);
+    assert_eq!(created.zxid, before[1].zxid);
+    assert!(matches!(&created.change, Change::Created { data, .. } if data == b"data"));
     assert_eq!(
-        (created.zxid, &created.change),
-        (before[1].zxid, &before[1].change)
+        (written.zxid, &written.change),
+        (before[2].zxid, &before[2].change)
     );
     write(&simulation, 1);
     let repeated = simulation.history().last().map(|it| it.zxid);

@@ -154,6 +154,10 @@ impl Referee {
             self.last = committed.zxid;
             self.commits.push(committed.at);
         }
+        self.changed(committed);
+    }
+
+    fn changed(&mut self, committed: &Committed) {
         match &committed.change {
             Change::Created {
                 path,
@@ -169,14 +173,7 @@ impl Referee {
                     self.change(&path, |queue| *queue = Queue::default());
                 }
                 for committed in data {
-                    if let Change::Created {
-                        path,
-                        ephemeral_owner,
-                        data,
-                    } = &committed.change
-                    {
-                        self.created(path, *ephemeral_owner, data, committed.zxid);
-                    }
+                    self.changed(committed);
                 }
             }
             Change::SessionOpened { .. } | Change::SessionEnded { .. } => {}

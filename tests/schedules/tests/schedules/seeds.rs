@@ -39,8 +39,10 @@ const ONCE_BROKEN: [OnceBroken; 15] = [
 /// of a session, and no other ones; at 10000365 a watcher of a group had an answer from before the
 /// servers restored a backup, in which a member was missing that the backup had; at 10003382 and
 /// 10007622 a server came back from a backup, and gave a contender that had been alone the number
-/// that it expected; at 10009960 a server lost its leader when it was asked for a session once more.
-const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 11] = [
+/// that it expected; at 10009960 a server lost its leader when it was asked for a session once more;
+/// at 10002203 an overview noted the creation of a directory after that of a contender in it; at
+/// 10002237 the referee took a restored number of permits for as old as its directory.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 13] = [
     (30981, &[]),
     (70050, &["assignment"]),
     (71363, &["lock"]),
@@ -52,6 +54,8 @@ const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 11] = [
     (10003382, &["election"]),
     (10007622, &["lock-parent"]),
     (10009960, &["rwlock"]),
+    (10002203, &["overview"]),
+    (10002237, &["overview"]),
 ];
 
 /// The seeds of these that concern a subject.
