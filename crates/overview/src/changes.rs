@@ -1,6 +1,7 @@
 //! The changes of a tree of znodes since it was last read.
 
 use std::collections::BTreeMap;
+use std::iter::successors;
 
 use zookeeper_recipes_core::ensemble::TreeEvent;
 
@@ -100,12 +101,22 @@ impl Changes {
     }
 
     /// Takes the changes of these directories, which follow the given ones.
+    ///
+    /// The changes of the directories above come with them. A directory that was created anew is noted
+    /// as empty, so its creation must not be noted after the changes of its children.
     pub(crate) fn take_after(&mut self, earlier: ChangedDirectories) -> ChangedDirectories {
-        let mut taken = Changes::default();
-        for (directory, children) in earlier {
-            let later = self.directories.remove(&directory).unwrap_or_default();
-            self.number -= later.len();
-            for (name, change) in children.into_iter().chain(later) {
+        let mut later = Vec::new();
+        for directory in earlier.keys() {
+            let paths = with_all_above(directory);
+            later.extend(paths.filter_map(|path| self.directories.remove_entry(path)));
+        }
+        let mut taken = Changes {
+            directories: earlier,
+            ..Changes::default()
+        };
+        for (directory, children) in later {
+            self.number -= children.len();
+            for (name, change) in children {
                 taken.insert(&directory, &name, change);
             }
         }
@@ -130,4 +141,11 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
         Some(("", name)) => ("/", name),
         Some((directory, name)) => (directory, name),
     }
+}
+
+/// A directory, the one that it is in, and so on.
+fn with_all_above(directory: &str) -> impl Iterator<Item = &str> {
+    successors(Some(directory), |path| {
+        (!path.is_empty()).then_some(split(path).0)
+    })
 }

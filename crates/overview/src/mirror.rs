@@ -212,7 +212,8 @@ impl Mirror {
     ///
     /// A contender behind one that has left since would seem to hold, although a third one may be in
     /// its place. So each queue is shown as it was at one moment. `is_moved` says if a directory has
-    /// got new children since. With `is_last` no change is returned.
+    /// got new children since. If the creation of a directory is returned, so are the changes of its
+    /// children. With `is_last` no change is returned.
     pub(crate) fn apply(
         &mut self,
         changes: ChangedDirectories,
@@ -233,9 +234,11 @@ impl Mirror {
                 listed.note_aside(members.collect());
                 known = Some(Arc::new(listed));
             }
+            let (above, name) = split(&directory);
+            let is_early = again.get(above).is_some_and(|it| it.contains_key(name));
             let left = has_left(known.as_deref(), &directory, &children, &found.nodes)
                 || is_moved(&directory) && has_lost_writer(known.as_deref(), &children);
-            if left && !is_last {
+            if (left || is_early) && !is_last {
                 again.insert(directory, children);
                 continue;
             }

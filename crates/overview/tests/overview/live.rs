@@ -12,7 +12,7 @@ use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, CreateMode, Permission
 use zookeeper_recipes_overview::{Error, LiveOverview, Overview};
 
 use zookeeper_recipes_simulation::{Fault, FaultKind, Opcode, RequestKind, Simulation};
-use zookeeper_recipes_suite::{LOCK, in_time, simulated_session};
+use zookeeper_recipes_suite::{LOCK, eventually, in_time, simulated_session};
 
 use crate::support::{
     CURATOR, GO, KAZOO, VIEWER, client, create, everyone, look, queue, rows, viewer,
@@ -208,13 +208,23 @@ impl Chaos {
                     }
                 }
             }
-            90..97 => self.simulation.process(VIEWER).disconnect(),
+            90..94 => self.simulation.process(VIEWER).disconnect(),
+            94..97 => self.delay_a_read(),
             _ => {
                 let number = self.rng.usize(..self.clients.len());
                 administrator.expire(self.clients[number].id());
                 self.clients[number] = client(&self.simulation, &format!("client {number}")).await;
             }
         }
+    }
+
+    /// Lets more happen between a change and its read.
+    fn delay_a_read(&mut self) {
+        let by = Duration::from_millis(self.rng.u64(100..1_000));
+        let late = Fault::new(FaultKind::RequestLate(by)).of_process(VIEWER);
+        self.simulation
+            .faults()
+            .inject(late.on(RequestKind::GetEach));
     }
 
     async fn queue(&mut self, directory: &str) {
@@ -258,11 +268,61 @@ async fn what_is_kept_up_to_date_is_what_a_look_shows() {
                 chaos.step().await;
                 sleep(Duration::from_millis(chaos.rng.u64(0..300))).await;
             }
+            // A late read ends a look later, and so does the one of a member without contenders.
+            settled(&mut live).await;
             let kept = settled(&mut live).await;
             assert_eq!(shown(&kept), shown(&look(&other).await), "seed {seed}");
         }
         assert!(live.borrow().is_watched);
     }
+}
+
+/// Makes changes while a read is under way, of what has changed before.
+async fn during_a_read(simulation: &Simulation, changes: impl Future<Output = ()>) {
+    let late = Fault::new(FaultKind::RequestLate(PAUSE / 2)).of_process(VIEWER);
+    let faults = simulation.faults();
+    faults.inject(late.on(RequestKind::GetEach));
+    eventually("a read is under way", async || faults.waiting() == 0).await;
+    changes.await;
+}
+
+/// The place of a writer that has left is read again, because a reader may have got it.
+#[tokio::test(start_paused = true)]
+async fn queue_that_is_deleted_and_created_while_it_is_read_again_is_shown() {
+    let simulation = Simulation::default();
+    let (viewer, one) = (viewer(&simulation).await, client(&simulation, "one").await);
+    create(&simulation, "/rw", "");
+    let writer = queue(&one, &format!("/rw/{CURATOR}__WRIT__"), "one").await;
+    let mut live = live(&viewer).await;
+    one.delete(&writer).await.expect("it is there");
+    during_a_read(&simulation, async {
+        one.delete("/rw").await.expect("it is empty");
+        create(&simulation, "/rw", "");
+        queue(&one, &format!("/rw/{CURATOR}__READ__"), "one").await;
+    })
+    .await;
+    let kept = settled(&mut live).await;
+    assert_eq!(kept.queues().len(), 1, "{kept:?}");
+    assert_eq!(rows(&kept.queues()[0]), ["one read holds"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_queue_is_shown_below_one_that_is_read_again() {
+    let simulation = Simulation::default();
+    let (viewer, one) = (viewer(&simulation).await, client(&simulation, "one").await);
+    create(&simulation, "/rw", "");
+    let writer = queue(&one, &format!("/rw/{CURATOR}__WRIT__"), "one").await;
+    let mut live = live(&viewer).await;
+    one.delete(&writer).await.expect("it is there");
+    create(&simulation, "/rw/below", "");
+    queue(&one, &format!("/rw/below/{CURATOR}lock-"), "one").await;
+    during_a_read(&simulation, async {
+        queue(&one, &format!("/rw/{CURATOR}__READ__"), "one").await;
+    })
+    .await;
+    let kept = settled(&mut live).await;
+    let shown: Vec<_> = kept.queues().iter().map(|it| rows(it)).collect();
+    assert_eq!(shown, [["one read holds"], ["one lock holds"]]);
 }
 
 /// A lock that is handed on by its clients.
