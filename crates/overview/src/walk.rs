@@ -209,7 +209,8 @@ pub(crate) async fn read_directories(
 /// Reads the contenders of these queues, and the data of their directories if there is any.
 ///
 /// A write lock becomes a read lock by a znode in its place, which the list has not shown. So a queue
-/// that a writer has left since is listed again, up to [`TRIES`] times.
+/// that a writer has left since is listed again, up to [`TRIES`] times. So is one that all contenders
+/// have left, and that has members, which were not read beside contenders.
 async fn read_contenders(
     reader: &Reader,
     queues: Vec<QueueStatus>,
@@ -228,7 +229,7 @@ async fn read_contenders(
         }
         for queue in changed {
             match reader.list(queue.path()).await? {
-                Ok((names, _)) => left.push(QueueStatus::of_names(queue.path().to_owned(), names)),
+                Ok((names, _)) => left.push(queue.listed_again(names)),
                 Err(_) => read.push(queue),
             }
         }
@@ -243,7 +244,7 @@ async fn read_contenders(
     Ok(read)
 }
 
-/// As [`read_contenders`], without another list: the second part is the queues that a writer has left.
+/// As [`read_contenders`], without another list: the second part is the queues to list again.
 async fn read_once(
     reader: &Reader,
     queues: Vec<QueueStatus>,
@@ -269,7 +270,8 @@ async fn read_once(
                 }
             }
             let own = nodes.by_ref().take(queue.len()).collect();
-            match queue.note_contenders(own, owners) {
+            let has_lost_a_writer = queue.note_contenders(own, owners);
+            match has_lost_a_writer || !queue.unread_members().is_empty() {
                 true => changed.push(queue),
                 false => settled.push(queue),
             }

@@ -75,6 +75,16 @@ impl QueueStatus {
         self.aside = names;
     }
 
+    /// The queue of these names, with the members that are still there. Nothing of it is read.
+    pub(crate) fn listed_again(&self, names: Vec<String>) -> QueueStatus {
+        let mut listed = QueueStatus::of_names(self.path.clone(), names);
+        listed.note_aside(self.all_members().to_vec());
+        match listed.unread_members().is_empty() {
+            true => listed,
+            false => QueueStatus::of_members(listed.path, listed.aside),
+        }
+    }
+
     /// The members, also those beside contenders.
     pub(crate) fn all_members(&self) -> &[String] {
         match self.members.is_empty() {

@@ -6,9 +6,9 @@ use tokio::time::sleep;
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Permission, Refusal, Session,
 };
-use zookeeper_recipes_overview::{Error, Mark, Overview};
+use zookeeper_recipes_overview::{Error, LiveOverview, Mark, Overview};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation};
-use zookeeper_recipes_suite::{LOCK, RWLOCK, WRITER, downgrade, simulated_session};
+use zookeeper_recipes_suite::{LOCK, RWLOCK, WRITER, downgrade, in_time, simulated_session};
 
 use crate::support::{CURATOR, VIEWER, client, create, everyone, look, queue, rows, viewer};
 
@@ -134,6 +134,55 @@ async fn contender_that_leaves_between_the_list_and_the_read_is_left_out() {
     };
     let overview = look_around(&simulation, leaves).await;
     assert_eq!(rows(&overview.queues()[0]), ["second lock holds"]);
+}
+
+/// The members of a directory are read if it has no contenders.
+#[tokio::test(start_paused = true)]
+async fn members_are_shown_whose_last_contender_leaves_between_the_list_and_the_read() {
+    let simulation = Simulation::default();
+    create(&simulation, "/mixed", "");
+    let one = client(&simulation, "one").await;
+    let created = one.create("/mixed/a", b"a", CreateMode::Ephemeral, &everyone());
+    created.await.expect("it is new");
+    let last = queue(&one, &format!("/mixed/{CURATOR}lock-"), "last").await;
+    let leaves = async { one.delete(&last).await.expect("it is there") };
+    let overview = look_around(&simulation, leaves).await;
+    let shown: Vec<_> = overview.queues().iter().map(|it| rows(it)).collect();
+    assert_eq!(shown, [["a name holds"]]);
+}
+
+/// The members are read after the contenders have left, also if the queue was listed twice.
+#[tokio::test(start_paused = true)]
+async fn members_are_known_beside_a_queue_that_a_writer_leaves_between_the_list_and_the_read() {
+    let simulation = Simulation::default();
+    create(&simulation, "/mixed", "");
+    let one = client(&simulation, "one").await;
+    let created = one.create("/mixed/a", b"a", CreateMode::Ephemeral, &everyone());
+    created.await.expect("it is new");
+    let writer = queue(&one, &format!("/mixed/{CURATOR}__WRIT__"), "writer").await;
+    let next = queue(&one, &format!("/mixed/{CURATOR}__WRIT__"), "next").await;
+    let viewer = viewer(&simulation).await;
+    let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1))).of_process(VIEWER);
+    simulation.faults().inject(late.on(RequestKind::GetEach));
+    let watching = Overview::watch(&viewer, "/", Duration::from_secs(1));
+    let leaves = async {
+        sleep(Duration::from_millis(500)).await;
+        one.delete(&writer).await.expect("it is there");
+    };
+    let (live, ()) = tokio::join!(watching, leaves);
+    let mut live = live.expect("a look");
+    assert_eq!(
+        rows(&live.borrow().overview.queues()[0]),
+        ["next write holds"]
+    );
+    one.delete(&next).await.expect("it is there");
+    let is_shown = |it: &LiveOverview| {
+        let mut queues = it.overview.queues().iter();
+        queues.any(|it| rows(it) == ["a name holds"])
+    };
+    in_time("the member is shown", live.wait_for(is_shown))
+        .await
+        .expect("open");
 }
 
 /// A read lock takes the place of a write lock: the list has not shown its znode.
