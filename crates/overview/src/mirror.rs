@@ -188,10 +188,16 @@ impl Mirror {
             let is_listed = is_new || known.is_some_and(|queue| queue.is_listed());
             let is_data_known = is_new || known.is_some_and(|queue| queue.is_data_known());
             let mut created = children.iter().filter(|(_, it)| **it == Change::Created);
-            if !is_listed && created.clone().any(|(name, _)| is_contender(name)) {
+            // The data matters for some kinds only, and each of these changes can make another kind.
+            let may_change_kind = |change: &Change| match change {
+                Change::Created => true,
+                Change::Written => false,
+                Change::Deleted => known.is_some(),
+            };
+            if !is_listed && created.any(|(name, _)| is_contender(name)) {
                 lists.push(directory.clone());
             } else if has_lost_writer(known.map(Arc::as_ref), children)
-                || !is_data_known && created.next().is_some()
+                || !is_data_known && children.values().any(may_change_kind)
             {
                 paths.push(directory.clone());
             }

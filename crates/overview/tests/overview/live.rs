@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, CreateMode, Permission, Session};
-use zookeeper_recipes_overview::{Error, LiveOverview, Overview};
+use zookeeper_recipes_overview::{Error, LiveOverview, Overview, QueueKind};
 
 use zookeeper_recipes_simulation::{Fault, FaultKind, Opcode, RequestKind, Simulation};
 use zookeeper_recipes_suite::{LOCK, eventually, in_time, simulated_session};
@@ -323,6 +323,25 @@ async fn new_queue_is_shown_below_one_that_is_read_again() {
     let kept = settled(&mut live).await;
     let shown: Vec<_> = kept.queues().iter().map(|it| rows(it)).collect();
     assert_eq!(shown, [["one read holds"], ["one lock holds"]]);
+}
+
+/// Its data says so, which was not read beside the other member.
+#[tokio::test(start_paused = true)]
+async fn group_whose_other_member_leaves_is_shown_as_a_semaphore_of_kazoo() {
+    let simulation = Simulation::default();
+    let (viewer, one) = (viewer(&simulation).await, client(&simulation, "one").await);
+    create(&simulation, "/semaphore", "2");
+    for name in [KAZOO, "member"] {
+        let (path, mode) = (format!("/semaphore/{name}"), CreateMode::Ephemeral);
+        let created = one.create(&path, b"one", mode, &everyone()).await;
+        created.expect("it is new");
+    }
+    let mut live = live(&viewer).await;
+    let kind = |it: &Overview| it.queues()[0].kind();
+    assert_eq!(kind(&live.borrow().overview), QueueKind::Group);
+    one.delete("/semaphore/member").await.expect("it is there");
+    let kept = settled(&mut live).await;
+    assert_eq!(kind(&kept), QueueKind::KazooSemaphore);
 }
 
 /// A lock that is handed on by its clients.
