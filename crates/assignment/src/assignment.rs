@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zookeeper_recipes_core::{InvalidInput, Session};
+use zookeeper_recipes_core::{Error, InvalidInput, NodePath, Session, SessionEnd, SessionState};
 use zookeeper_recipes_group::{Group, GroupOptions};
 
 use crate::layout::Layout;
@@ -93,5 +93,18 @@ impl Assignment {
             id: id.into(),
             options,
         })
+    }
+
+    /// The error of a worker whose session has ended for good.
+    pub(crate) fn no_session(&self, path: &NodePath) -> Error {
+        let reason = match self.session.state() {
+            SessionState::Ended(reason) => reason,
+            // The runtime of the session shuts down.
+            _ => SessionEnd::Closed,
+        };
+        Error::NoSession {
+            path: path.to_string(),
+            reason,
+        }
     }
 }

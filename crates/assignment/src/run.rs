@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, try_join};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Backoff, Error, InvalidInput, SessionEnd};
+use zookeeper_recipes_core::{Backoff, Error, InvalidInput};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, RunError, StopWork};
 use zookeeper_recipes_group::{Member, Membership};
 
@@ -123,12 +123,7 @@ impl Assignment {
                 running.output().await
             }
         };
-        ended.unwrap_or_else(|| {
-            Err(Error::NoSession {
-                path: self.layout.base.to_string(),
-                reason: SessionEnd::Closed,
-            })
-        })
+        ended.unwrap_or_else(|| Err(self.no_session(&self.layout.base)))
     }
 
     async fn in_background(
@@ -162,8 +157,7 @@ impl Assignment {
                 error = slots.run() => return Err(error),
                 changed = plan.changed() => match changed {
                     Ok(()) => self.follow(&plan.borrow_and_update(), &mut slots),
-                    // The session is closed. The other futures return the error.
-                    Err(_) => break,
+                    Err(_) => return Err(self.no_session(&self.layout.plan)),
                 },
             }
         }

@@ -152,8 +152,9 @@ impl Worker {
             let _ = session_of_lock.wait_connected().await;
             match lock.acquire().await {
                 Ok(hold) => break hold,
-                Err(error) if matches!(assignment.session.state(), SessionState::Ended(_)) => {
-                    return Err(error);
+                // The attempt may have failed with another error of the session's end.
+                Err(_) if matches!(assignment.session.state(), SessionState::Ended(_)) => {
+                    return Err(assignment.no_session(&path));
                 }
                 Err(error) => {
                     assignment.report_not_acquired(id, &error);

@@ -1,5 +1,6 @@
 //! Workers that come, leave and die, on a simulated ensemble.
 
+mod closed_sessions;
 mod faults;
 mod input;
 mod leaders;

@@ -170,13 +170,13 @@ impl Life<'_> {
         let mut lived = Lived::AsItShould;
         match ended {
             Err(Error::NoSession { .. }) if self.ending == Ending::Closed => {}
-            Ok(()) => {}
+            Ok(()) if self.ending != Ending::Closed => {}
             Err(Error::InvalidInput(_)) if fleet.has_broken_record.load(Ordering::Relaxed) => {
                 lived = Lived::Refused;
             }
-            Err(error) => {
-                let text = format!("{}: {error:?}", self.who);
-                let promise = "a worker runs until it is shut down";
+            ended => {
+                let text = format!("{}: {ended:?}", self.who);
+                let promise = "a worker runs until it is shut down or its session is closed";
                 fleet.setting.violated(promise, text);
             }
         }

@@ -41,8 +41,9 @@ const ONCE_BROKEN: [OnceBroken; 15] = [
 /// 10007622 a server came back from a backup, and gave a contender that had been alone the number
 /// that it expected; at 10009960 a server lost its leader when it was asked for a session once more;
 /// at 10002203 an overview noted the creation of a directory after that of a contender in it; at
-/// 10002237 the referee took a restored number of permits for as old as its directory.
-const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 13] = [
+/// 10002237 the referee took a restored number of permits for as old as its directory; at 10005350 a
+/// worker returned the error of an attempt though its session was closed.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 14] = [
     (30981, &[]),
     (70050, &["assignment"]),
     (71363, &["lock"]),
@@ -56,6 +57,7 @@ const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 13] = [
     (10009960, &["rwlock"]),
     (10002203, &["overview"]),
     (10002237, &["overview"]),
+    (10005350, &["assignment"]),
 ];
 
 /// The seeds of these that concern a subject.
