@@ -126,7 +126,11 @@ impl Znodes {
         self.znodes.insert(path.clone(), znode);
         self.changed_children(&parent);
         self.fire(&path, Watched::Znode, EventType::NodeCreated);
-        Ok(Created { path, stat })
+        Ok(Created {
+            path,
+            stat,
+            connection: None,
+        })
     }
 
     fn changed_children(&mut self, directory: &str) {
