@@ -157,6 +157,18 @@ async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_waits_for_its_last_znode_whose_deletion_is_refused() {
+    let simulation = Simulation::default();
+    let (queue, meter) = queue(&simulation, "one").await;
+    settle(&queue, &meter).await;
+    let last = hold(&queue).await;
+    grant(&simulation, PATH, Permission::READ | Permission::CREATE);
+    let refused = last.release().await;
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    must_wait(&queue).await;
+}
+
 /// The next number of the new directory is the next number of the old directory, too, and another
 /// contender holds in the new directory.
 #[tokio::test(start_paused = true)]
