@@ -143,7 +143,7 @@ pub(crate) fn split(path: &str) -> (&str, &str) {
     }
 }
 
-/// A directory, the one that it is in, and so on.
+/// The directory, and each directory above it.
 fn with_all_above(directory: &str) -> impl Iterator<Item = &str> {
     successors(Some(directory), |path| {
         (!path.is_empty()).then_some(split(path).0)

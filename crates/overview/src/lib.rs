@@ -72,9 +72,9 @@
 //!
 //! A deletion costs no request. The servers send 1 event for each change of a znode in the tree. The
 //! overview of a change has the queues that have not changed in common with the one before. A look
-//! at changes searches for circles only if one may have closed. That is so if a contender of a changed queue is of
-//! a session that waits in one queue and is in another one, or if the search before found a possible
-//! circle.
+//! at changes searches for circles only if one may have closed. That is so if a contender of a
+//! changed queue is of a session that waits in one queue and is in another one, or if the search
+//! before found a possible circle.
 //!
 //! # Limits
 //!

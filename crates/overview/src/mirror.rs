@@ -82,8 +82,7 @@ impl Mirror {
     /// False if there is no circle, because there was none before the changes.
     ///
     /// A change closes a circle, or keeps a contender of one from going on, only in a queue of a session
-    /// that waits in one queue and is in another one. All other waits close no
-    /// circle.
+    /// that waits in one queue and is in another one. All other waits close no circle.
     pub(crate) fn may_have_circles(&self) -> bool {
         self.may_have_circles
     }

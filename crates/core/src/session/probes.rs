@@ -27,8 +27,8 @@ pub(crate) struct Prober {
     /// The probes without an answer, oldest first.
     probes: VecDeque<Probe>,
     proof: Option<Pending<Exchange>>,
-    /// The connection of the last state. Before the first state, the one that was there already: its
-    /// state is no reconnect.
+    /// The connection of the last state, or of the opening before there was one. A state with this
+    /// connection is no reconnect.
     seen: Option<u64>,
 }
 

@@ -16,12 +16,12 @@ pub(crate) type Members = BTreeMap<String, Id>;
 /// What each watcher was notified of.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    told: BTreeMap<String, Told>,
+    notified: BTreeMap<String, Notified>,
 }
 
 /// What one watcher was notified of.
 #[derive(Default)]
-struct Told {
+struct Notified {
     last: Members,
     /// The members that it has seen leave.
     left: BTreeSet<Id>,
@@ -32,8 +32,8 @@ struct Told {
 impl Watchers {
     /// The watchers, each with the members that it was notified of last.
     pub(crate) fn seen(&self) -> impl Iterator<Item = (&str, &Members)> {
-        let told = self.told.iter();
-        told.map(|(who, told)| (who.as_str(), &told.last))
+        let notified = self.notified.iter();
+        notified.map(|(who, notified)| (who.as_str(), &notified.last))
     }
 }
 
@@ -41,9 +41,9 @@ impl Watchers {
 pub(crate) fn at_loss(watchers: &mut Watchers, before: &Members, after: &Members) {
     let is_new = |id: &&Id| !before.values().any(|before| before == *id);
     let restored: BTreeSet<Id> = after.values().filter(is_new).copied().collect();
-    for told in watchers.told.values_mut() {
-        told.left.retain(|id| !restored.contains(id));
-        told.restored.clone_from(&restored);
+    for notified in watchers.notified.values_mut() {
+        notified.left.retain(|id| !restored.contains(id));
+        notified.restored.clone_from(&restored);
     }
 }
 
@@ -53,18 +53,18 @@ pub(crate) fn at_loss(watchers: &mut Watchers, before: &Members, after: &Members
 /// on its way when the servers lose data, and only the first notification after it can be of that
 /// answer. It can lack a member that had left by then, and that the servers have again.
 pub(crate) fn at_news(watchers: &mut Watchers, who: &str, members: Members) -> Findings {
-    let told = watchers.told.entry(who.to_owned()).or_default();
-    let restored = std::mem::take(&mut told.restored);
+    let notified = watchers.notified.entry(who.to_owned()).or_default();
+    let restored = std::mem::take(&mut notified.restored);
     let is_seen = |id: &Id| members.values().any(|seen| seen == id);
-    let gone = told.last.values().filter(|id| !is_seen(id));
+    let gone = notified.last.values().filter(|id| !is_seen(id));
     let gone = gone.filter(|id| !restored.contains(id));
-    told.left.extend(gone);
-    let returned = members.values().find(|id| told.left.contains(id));
+    notified.left.extend(gone);
+    let returned = members.values().find(|id| notified.left.contains(id));
     let finding = returned.map(|(token, _)| {
         let promise = "a watcher sees nobody come back that has left";
         (promise, format!("{who}: {token:#x}"))
     });
-    told.last = members;
+    notified.last = members;
     finding.into_iter().collect()
 }
 
