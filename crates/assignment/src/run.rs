@@ -34,8 +34,8 @@ use crate::worker::{Directive, ENTRIES, Worker};
 /// The time that a session has, if none is open.
 const NO_SESSION: Duration = Duration::from_secs(10);
 
-/// A worker's id is taken if another process has it for so many session timeouts, while servers
-/// answer.
+/// A worker's id is taken if another process has it for so many session timeouts, over one
+/// connection.
 const TAKEN: u32 = 4;
 
 impl Assignment {
@@ -80,7 +80,7 @@ impl Assignment {
     ///
     /// * [`Error::InvalidInput`] at once if this worker runs already in this session, or there is a
     ///   persistent znode at its name; if another process has the worker's id for four session
-    ///   timeouts in which servers answer; if the recorded partitions or the worker's plan are of
+    ///   timeouts of one connection; if the recorded partitions or the worker's plan are of
     ///   another version, or a line of the record names no partition.
     /// * [`Error::Refused`], for example without the permission to write.
     /// * [`Error::NoSession`] if the session is closed.
@@ -252,11 +252,15 @@ impl Assignment {
             if let Ok(true) = async { is_persistent(&self.session, &own?).await }.await {
                 return format!("is the name of a persistent znode below {workers}: delete it");
             }
-            // While no server answers, no session expires. So each look waits for a server.
+            // A new leader gives each session its whole timeout again, also that of a process that
+            // has died. A server that changes its leader closes its connections.
+            let server = self.session.server(workers).await;
+            let connection = server.map_or(None, |server| server.connection());
             let members = self.group.members().await.unwrap_or_default();
             let own = self.session.id();
             let is_other = |it: &Member| it.name == *self.id && Some(it.session_id) != own;
-            let other = members.into_iter().find(is_other).map(|it| it.token);
+            let other = members.into_iter().find(is_other);
+            let other = connection.zip(other.map(|it| it.token));
             times = match other.is_some() && other == before {
                 true => times + 1,
                 false => 0,

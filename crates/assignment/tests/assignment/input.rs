@@ -129,6 +129,37 @@ async fn id_that_another_process_has_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn worker_waits_for_its_dead_predecessor_while_leaders_change() {
+    let simulation = Simulation::with(|options| options.servers = 3);
+    let mut fleet = Fleet::new(simulation, 2);
+    fleet.start_all(&["a"]).await;
+    let workers = format!("{PATH}/workers/a");
+    let standing = |fleet: &Fleet| {
+        let tree = fleet.simulation.administrator().tree();
+        let found = tree.into_iter().find(|node| node.path == workers);
+        found.map(|node| node.stat.czxid)
+    };
+    let before = standing(&fleet);
+    fleet.kill("a");
+    fleet.start("a").await;
+    let session = fleet.session("other").await;
+    let pause = session.timeout().expect("it is open") * 3 / 4;
+    // Each new leader gives the session of the dead process its whole timeout again.
+    for leader in [1, 2, 0, 1, 2, 0, 1, 2, 0] {
+        fleet.simulation.faults().elect(leader, Duration::ZERO);
+        sleep(pause).await;
+        assert_eq!(
+            standing(&fleet),
+            before,
+            "the servers have its session still"
+        );
+        fleet.check();
+    }
+    fleet.balanced(&["a"]).await;
+    assert_ne!(standing(&fleet), before);
+}
+
+#[tokio::test(start_paused = true)]
 async fn recorded_partitions_count_and_those_of_a_later_worker_do_not() {
     let mut fleet = Fleet::of(4);
     fleet.start_all(&["a"]).await;

@@ -42,8 +42,9 @@ const ONCE_BROKEN: [OnceBroken; 15] = [
 /// that it expected; at 10009960 a server lost its leader when it was asked for a session once more;
 /// at 10002203 an overview noted the creation of a directory after that of a contender in it; at
 /// 10002237 the referee took a restored number of permits for as old as its directory; at 10005350 a
-/// worker returned the error of an attempt though its session was closed.
-const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 14] = [
+/// worker returned the error of an attempt though its session was closed; at 30001211 leaders fell one
+/// after the other, and a worker took its dead predecessor for another process with its id.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 15] = [
     (30981, &[]),
     (70050, &["assignment"]),
     (71363, &["lock"]),
@@ -58,6 +59,7 @@ const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 14] = [
     (10002203, &["overview"]),
     (10002237, &["overview"]),
     (10005350, &["assignment"]),
+    (30001211, &["assignment"]),
 ];
 
 /// The seeds of these that concern a subject.
