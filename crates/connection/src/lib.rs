@@ -41,7 +41,7 @@ mod session {
 }
 
 pub use driver::clock::{now, tokio_is_paused};
-pub use driver::connection::{Connection, Pending, TreeWatch, Watch};
+pub use driver::connection::{Connection, PendingAnswer, TreeEvents, Watch};
 pub use driver::network::{Connecting, LookingUp, Network, Stream};
 pub use driver::task::Driver;
 pub use driver::tcp::Tcp;

@@ -11,7 +11,7 @@ use zookeeper_recipes_core::{BoxFuture, ConnectOptions, InvalidInput, ServerErro
 
 type Function<T> = Box<dyn Fn() -> T + Send + Sync>;
 pub type Open = Function<BoxFuture<'static, Result<ServerSession, ServerError>>>;
-type WatchTree = dyn Fn(&str) -> TreeEvents + Send + Sync;
+type WatchTree = dyn Fn(&str) -> Option<TreeEvents> + Send + Sync;
 type Connect = dyn Fn(&ConnectOptions) -> Result<Open, InvalidInput> + Send + Sync;
 
 /// An ensemble whose sessions a function opens.
@@ -63,7 +63,7 @@ impl RawSession for FakeSession {
         (self.send)(request)
     }
 
-    fn watch_tree(&self, path: &str) -> TreeEvents {
+    fn watch_tree(&self, path: &str) -> Option<TreeEvents> {
         self.watch_tree.as_ref()?(path)
     }
 

@@ -69,7 +69,7 @@ impl Connection {
     ///
     /// A dropped future takes a read or a `sync` back if it is not sent yet. A write is sent all the
     /// same. If a read that was sent sets a watch, the watch is removed.
-    pub fn request(&self, body: RequestBody) -> Pending {
+    pub fn request(&self, body: RequestBody) -> PendingAnswer {
         let (to, reply) = oneshot::channel();
         let (read, path) = match body {
             RequestBody::GetData(read) if read.watch => (WatchedRead::Data, read.path),
@@ -78,7 +78,7 @@ impl Connection {
             body => {
                 self.shared
                     .input(|machine, now| machine.request(now, body, to));
-                return Pending { reply, watch: None };
+                return PendingAnswer { reply, watch: None };
             }
         };
         let (fired, event) = oneshot::channel();
@@ -91,7 +91,7 @@ impl Connection {
             event: Some(event),
         };
         let watch = Some(Box::new(watch));
-        Pending { reply, watch }
+        PendingAnswer { reply, watch }
     }
 
     /// Watches a znode and all znodes below it. The znode need not exist. The request is sent when
@@ -101,8 +101,8 @@ impl Connection {
     /// such watches since 3.6. On other servers the first thing to come is
     /// [`RequestError::Unsupported`] or [`RequestError::Refused`], at the cost of one connection.
     /// Further calls cost nothing for ten minutes.
-    pub fn watch_tree(&self, path: &str) -> TreeWatch {
-        TreeWatch {
+    pub fn watch_tree(&self, path: &str) -> TreeEvents {
+        TreeEvents {
             id: self
                 .shared
                 .input(|machine, now| machine.watch_tree(now, path)),
@@ -199,13 +199,13 @@ impl fmt::Debug for Connection {
 
 /// The answer to a request that was sent, and the watch that the request has set.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingAnswer {
     reply: oneshot::Receiver<Result<Answer, RequestError>>,
     /// In a box, because most requests set no watch.
     watch: Option<Box<Watch>>,
 }
 
-impl Future for Pending {
+impl Future for PendingAnswer {
     type Output = Result<(Answer, Option<Box<Watch>>), RequestError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -273,12 +273,12 @@ impl fmt::Debug for Watch {
 ///
 /// If the watch is dropped, it is removed from the server, unless another watch of the session needs
 /// it. That is one request, and the drop does not wait for the reply.
-pub struct TreeWatch {
+pub struct TreeEvents {
     shared: Arc<Shared>,
     id: WatchId,
 }
 
-impl TreeWatch {
+impl TreeEvents {
     /// The next event. It waits until there is one.
     ///
     /// # Cancel safety
@@ -297,15 +297,15 @@ impl TreeWatch {
     }
 }
 
-impl Drop for TreeWatch {
+impl Drop for TreeEvents {
     fn drop(&mut self) {
         self.shared
             .input(|machine, now| machine.unwatch_tree(now, &self.id));
     }
 }
 
-impl fmt::Debug for TreeWatch {
+impl fmt::Debug for TreeEvents {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "TreeWatch({:?})", self.id.path)
+        write!(formatter, "TreeEvents({:?})", self.id.path)
     }
 }

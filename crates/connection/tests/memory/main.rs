@@ -19,7 +19,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use zookeeper_recipes_connection::{
-    Config, Connection, ConnectionState, DisconnectReason, Host, Pending, RequestError,
+    Config, Connection, ConnectionState, DisconnectReason, Host, PendingAnswer, RequestError,
     UnsupportedRequests, WatchEvent,
 };
 use zookeeper_recipes_protocol::{
@@ -90,13 +90,13 @@ fn watched_read(path: &str) -> RequestBody {
     RequestBody::GetData(ReadRequest::new(path, true))
 }
 
-fn ask_all(connection: &Connection) -> Vec<Pending> {
+fn ask_all(connection: &Connection) -> Vec<PendingAnswer> {
     let ask = |number| connection.request(sync(format!("/{number}")));
     (0..REQUESTS).map(ask).collect()
 }
 
 /// The answer that the future has already.
-fn at_once(pending: Pending) -> Result<ReplyBody, RequestError> {
+fn at_once(pending: PendingAnswer) -> Result<ReplyBody, RequestError> {
     // The runtime makes a task wait that takes many answers at once.
     let mut pending = unconstrained(pending);
     let mut context = Context::from_waker(Waker::noop());
@@ -107,7 +107,7 @@ fn at_once(pending: Pending) -> Result<ReplyBody, RequestError> {
 }
 
 /// Each request has its own answer, and the last answer comes last.
-async fn all_answered(mut pending: Vec<Pending>) {
+async fn all_answered(mut pending: Vec<PendingAnswer>) {
     let last = pending.pop().expect("a request");
     assert!(in_time(last).await.is_ok());
     for (number, pending) in pending.into_iter().enumerate() {
@@ -118,7 +118,7 @@ async fn all_answered(mut pending: Vec<Pending>) {
 }
 
 /// Each request has an unknown outcome.
-async fn all_broken(mut pending: Vec<Pending>) {
+async fn all_broken(mut pending: Vec<PendingAnswer>) {
     let last = pending.pop().expect("a request");
     let mut answers = vec![in_time(last).await.map(|(answer, _)| answer.reply.body)];
     answers.extend(pending.into_iter().map(at_once));

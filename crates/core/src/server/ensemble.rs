@@ -38,14 +38,14 @@ use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 pub use crate::server::raw_session::{
-    RawAnswer, RawReply, RawSession, SessionId, TreeEvents, Watch, boxed_reply,
+    RawAnswer, RawReply, RawSession, SessionId, Watch, boxed_reply,
 };
 pub use crate::server::scope::Scope;
 pub use crate::server::session::{
     Created, Node, Pending, ServerSession, TransactionError, TreeWatch,
 };
 pub use zookeeper_recipes_connection::{
-    Answer, ConnectionState, Exchange, RequestError, TreeEvent, WatchEvent, now,
+    Answer, ConnectionState, Exchange, RequestError, TreeEvent, TreeEvents, WatchEvent, now,
 };
 pub use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, EventType, Operation, Outcome, Permission, RequestBody, Stat,

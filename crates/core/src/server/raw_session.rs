@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures_util::future::{BoxFuture, Either, FutureExt, Map};
 use zookeeper_recipes_connection::{
-    self as connection, Answer, Connection, RequestError, TreeWatch, WatchEvent,
+    self as connection, Answer, Connection, RequestError, TreeEvents, WatchEvent,
 };
 use zookeeper_recipes_protocol::RequestBody;
 
@@ -19,8 +19,8 @@ pub trait RawSession: fmt::Debug + Send + Sync {
 
     /// Watches the znode at this path at the server, and all znodes below it.
     ///
-    /// The request is sent when this is called. By default each watch is refused: `None`.
-    fn watch_tree(&self, _path: &str) -> TreeEvents {
+    /// The request is sent when this is called. `None` if there are no such watches, as by default.
+    fn watch_tree(&self, _path: &str) -> Option<TreeEvents> {
         None
     }
 
@@ -52,7 +52,7 @@ impl RawSession for Connection {
         }))
     }
 
-    fn watch_tree(&self, path: &str) -> TreeEvents {
+    fn watch_tree(&self, path: &str) -> Option<TreeEvents> {
         Some(Connection::watch_tree(self, path))
     }
 
@@ -65,17 +65,15 @@ impl RawSession for Connection {
     }
 }
 
-/// The events of a znode and of all znodes below it. `None` if there are no such watches.
-pub type TreeEvents = Option<TreeWatch>;
-
 /// An answer, and the watch that the request has set.
 pub type RawAnswer = Result<(Answer, Option<Watch>), RequestError>;
 
 /// The answer to a request that has already been sent: of the library's own connection, or boxed.
-pub type RawReply = Either<Map<connection::Pending, OfConnection>, BoxFuture<'static, RawAnswer>>;
+pub type RawReply =
+    Either<Map<connection::PendingAnswer, OfConnection>, BoxFuture<'static, RawAnswer>>;
 
 /// The answer of the library's own connection, with its watch as any other.
-type OfConnection = fn(<connection::Pending as Future>::Output) -> RawAnswer;
+type OfConnection = fn(<connection::PendingAnswer as Future>::Output) -> RawAnswer;
 
 /// The answer of this future.
 pub fn boxed_reply(answer: impl Future<Output = RawAnswer> + Send + 'static) -> RawReply {

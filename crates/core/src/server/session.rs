@@ -11,7 +11,7 @@ use futures_util::future::{self, FutureExt, Ready};
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::sync::watch;
 use zookeeper_recipes_connection::{
-    Answer, ConnectionState, Exchange, RequestError, TreeEvent, TreeWatch as ServerTreeWatch,
+    Answer, ConnectionState, Exchange, RequestError, TreeEvent, TreeEvents,
 };
 use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, ErrorCode, OpCode, Operation, Outcome, PathRequest, ReadRequest,
@@ -440,7 +440,7 @@ impl fmt::Debug for ServerSession {
 /// A watch of a znode and all znodes below it. If it is dropped, the server forgets the watch.
 #[derive(Debug)]
 pub struct TreeWatch {
-    events: ServerTreeWatch,
+    events: TreeEvents,
     chroot: usize,
 }
 
