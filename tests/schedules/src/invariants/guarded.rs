@@ -10,7 +10,7 @@ use crate::state::State;
 /// A guarded write was committed: `data` says the token and the znode of its writer.
 ///
 /// The writer's znode exists at that moment. No contender that excludes the writer has written
-/// before with a newer token.
+/// before with a newer token, unless the writer's session had ended before servers restored it.
 pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut words = text.split(' ');
@@ -23,14 +23,20 @@ pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     };
     state.count_guarded_write();
     let mut findings = Findings::new();
-    let place = state.standing.get(path).map(|node| node.place);
+    let node = state.standing.get(path);
+    let place = node.map(|node| node.place);
+    // A waiter whose session is there again can hold beside another contender: see `State::revive`.
+    let owner = node.and_then(|node| node.owner);
+    let is_revived = owner.is_some_and(|owner| state.revived.contains(&owner));
     if place != Some(token) {
         let text = format!("token {token}, while {path} has the place {place:?}");
         findings.push(("a guarded write from the past is refused", text));
     }
-    let token = FencingToken::from(token);
-    let violation = state.history.guarded_write_committed(weight, token);
-    findings.extend(found(violation));
+    if !is_revived {
+        let token = FencingToken::from(token);
+        let violation = state.history.guarded_write_committed(weight, token);
+        findings.extend(found(violation));
+    }
     findings
 }
 

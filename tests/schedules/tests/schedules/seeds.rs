@@ -43,8 +43,9 @@ const ONCE_BROKEN: [OnceBroken; 15] = [
 /// at 10002203 an overview noted the creation of a directory after that of a contender in it; at
 /// 10002237 the referee took a restored number of permits for as old as its directory; at 10005350 a
 /// worker returned the error of an attempt though its session was closed; at 30001211 leaders fell one
-/// after the other, and a worker took its dead predecessor for another process with its id.
-const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 15] = [
+/// after the other, and a worker took its dead predecessor for another process with its id; at
+/// 50013157 a waiter wrote under guard whose ended session a backup had brought back.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 16] = [
     (30981, &[]),
     (70050, &["assignment"]),
     (71363, &["lock"]),
@@ -60,6 +61,7 @@ const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 15] = [
     (10002237, &["overview"]),
     (10005350, &["assignment"]),
     (30001211, &["assignment"]),
+    (50013157, &["lock-parent"]),
 ];
 
 /// The seeds of these that concern a subject.
