@@ -146,7 +146,8 @@ impl Connection {
     /// Replaces the hosts.
     ///
     /// A session that is connected to a host that stays listed keeps its connection. Any other one
-    /// [leaves its server](Self::leave_server) as soon as an address of the new hosts is known.
+    /// [leaves its server](Self::leave_server) as soon as an address of the new hosts is known. Until
+    /// then the names are looked up again and again.
     pub fn set_hosts(&self, hosts: &[Host]) {
         let known: Vec<_> = hosts
             .iter()

@@ -128,6 +128,8 @@ pub struct Machine<R, W> {
     /// When the present connection was restored.
     pub(crate) up_at: Duration,
     pub(crate) pauses: Pauses,
+    /// When names are looked up again if no address is known, while the session is connected.
+    pub(crate) look_up_at: Duration,
     pub(crate) phase: Phase,
     /// The number of the current or last connection.
     pub(crate) connection: u64,
@@ -196,6 +198,7 @@ impl<R, W> Machine<R, W> {
             last_zxid: 0,
             hosts,
             pauses: Pauses::new(config.seed.wrapping_add(1)),
+            look_up_at: now,
             phase: Phase::Down {
                 until: now,
                 idle: true,

@@ -17,7 +17,8 @@ use crate::session::timing::Timing;
 /// Without it, each session would be opened at the name that is looked up fastest.
 const GATHERING: Duration = Duration::from_millis(50);
 
-/// The pause between two rounds while names are looked up and no address is known.
+/// The pause between two rounds while names are looked up and no address is known, and between two
+/// look-ups while the session is connected to a host that is not listed any more.
 const WAITING: Duration = Duration::from_secs(2);
 
 impl<R, W> Machine<R, W> {
@@ -87,7 +88,8 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Has the names looked up that are not being looked up.
-    fn look_up(&mut self, now: Duration) {
+    pub(crate) fn look_up(&mut self, now: Duration) {
+        self.look_up_at = now + WAITING;
         for name in self.hosts.names_to_look_up(now) {
             self.yields(Output::LookUp(name));
         }

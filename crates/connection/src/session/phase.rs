@@ -17,6 +17,8 @@ enum Due {
     End,
     /// Tries the next address.
     Try,
+    /// Looks the names up again, because no address of the hosts is known.
+    LookUp,
     Ping,
     GiveUp(DisconnectReason),
 }
@@ -53,6 +55,7 @@ impl<R, W> Machine<R, W> {
         match due {
             Due::End => self.end(SessionEnd::Closed),
             Due::Try => self.try_next(now),
+            Due::LookUp => self.look_up(now),
             Due::Ping => self.ping(now),
             Due::GiveUp(cause) => self.give_up(now, cause),
         }
@@ -67,6 +70,10 @@ impl<R, W> Machine<R, W> {
     fn due(&self) -> Option<(Duration, Due)> {
         let (accept, handshake) = (self.handshake_limit.accept, self.handshake_limit.handshake);
         let of_phase = match self.phase {
+            // The session stays at a host that is not listed any more.
+            Phase::Up if !self.hosts.has_address() => {
+                first((self.look_up_at, Due::LookUp), self.due_while_up())
+            }
             Phase::Up => self.due_while_up(),
             Phase::Down { until, .. } => (until, Due::Try),
             Phase::Opening { since } => give_up(since, accept, DisconnectReason::NotConnected),

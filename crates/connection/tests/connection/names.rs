@@ -283,6 +283,32 @@ fn session_moves_to_the_new_hosts_once_one_of_them_is_known() {
     assert_eq!(world.machine.session_id(), session);
 }
 
+/// As names that come to exist only after the hosts were replaced.
+#[test]
+fn session_moves_to_the_new_hosts_though_nobody_knows_them_at_first() {
+    let mut world = connected(2, 7);
+    world.ways.push(Way::Member);
+    world.names.insert("new".to_owned(), None);
+    // The name servers never answer for this one.
+    replace(&mut world, &["new", "slow"]);
+    let before = world.look_ups.len();
+    world.pass(T);
+    assert_eq!(world.connects.len(), 1, "it stays meanwhile");
+    let look_ups = world.look_ups.len() - before;
+    assert!((3..10).contains(&look_ups), "{look_ups}");
+    world.knows("new", 2..3);
+    world.pass(T);
+    assert!(world.is_connected());
+    assert_eq!(last_host(&world), 2);
+    // All is as before from now on.
+    let (connects, look_ups) = (world.connects.len(), world.look_ups.len());
+    world.pass(T);
+    assert_eq!(
+        (world.connects.len(), world.look_ups.len()),
+        (connects, look_ups)
+    );
+}
+
 #[test]
 fn hosts_are_replaced_at_any_moment_of_a_connect() {
     for way in [Way::Lost, Way::Mute, Way::Refused] {

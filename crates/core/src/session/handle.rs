@@ -336,8 +336,9 @@ impl Session {
     /// The call returns at once. A session that is connected to a host which stays listed keeps its
     /// connection. Any other one moves to a new host as soon as an address is known, at the cost of a
     /// reconnect: requests without a reply have an unknown outcome, and each hold is
-    /// [`Suspended`](crate::HoldState::Suspended) meanwhile. Later ZooKeeper sessions of this handle
-    /// use the new hosts, too. The [`Ensemble`], and the errors that name it, keep the old ones.
+    /// [`Suspended`](crate::HoldState::Suspended) meanwhile. Names that do not resolve yet are looked
+    /// up again each two seconds. Later ZooKeeper sessions of this handle use the new hosts, too. The
+    /// [`Ensemble`], and the errors that name it, keep the old ones.
     ///
     /// The new hosts must be servers of the same ensemble: the session and its holds are lost if no
     /// new host knows the session, or if none answers within the session timeout. The chroot must be
