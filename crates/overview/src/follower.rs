@@ -35,6 +35,8 @@ pub(crate) struct Follower {
     root: Root,
     /// What is known by the present ZooKeeper session.
     present: Option<Present>,
+    /// True if a session has ended as it asked for the watch.
+    has_cost_a_session: bool,
 }
 
 impl Follower {
@@ -43,6 +45,7 @@ impl Follower {
             session: session.clone(),
             root,
             present: None,
+            has_cost_a_session: false,
         }
     }
 
@@ -56,8 +59,13 @@ impl Follower {
                     none.insert(Present::new(server, self.root.as_str()))
                 }
             };
-            match present.look().await {
-                Err(ServerError::SessionOver(_)) => self.present = None,
+            // Whoever holds in this session keeps it.
+            let asks_again = !self.has_cost_a_session;
+            match present.look(asks_again).await {
+                Err(ServerError::SessionOver(_)) => {
+                    self.has_cost_a_session |= present.events.is_asked_for;
+                    self.present = None;
+                }
                 looked => {
                     let id = present.server.id();
                     return looked.map_err(|error| Error::at(self.root.as_str(), id, error));
@@ -90,6 +98,8 @@ struct Present {
     events: Events,
     mirror: Mirror,
     confirmed: HashSet<EdgeKey>,
+    /// When the watch was asked for last.
+    asked_at: Instant,
     /// When all was read last, and the number of the connection then.
     read_at: Instant,
     over: Option<u64>,
@@ -103,6 +113,8 @@ struct Events {
     watch: Option<TreeWatch>,
     /// True if a watch has ended, so that another one may be set.
     has_ended: bool,
+    /// True from the request for a watch until its answer.
+    is_asked_for: bool,
     changes: Changes,
 }
 
@@ -115,22 +127,30 @@ impl Present {
             events: Events::default(),
             mirror: Mirror::of(path, Walk::default()),
             confirmed: HashSet::new(),
+            asked_at: Instant::now(),
             read_at: Instant::now(),
             over: None,
             last: None,
         }
     }
 
-    async fn look(&mut self) -> Result<Arc<Overview>, ServerError> {
+    /// With `asks_again`, a watch that was refused is asked for again after some time.
+    async fn look(&mut self, asks_again: bool) -> Result<Arc<Overview>, ServerError> {
         let is_first = self.last.is_none();
         let is_old = self.read_at.elapsed() >= WHOLE;
         let has_ended = std::mem::take(&mut self.events.has_ended);
-        if self.events.watch.is_none() && (is_first || is_old || has_ended) {
+        // Without a watch, all is read again and again.
+        let is_due = asks_again && self.asked_at.elapsed() >= WHOLE;
+        let is_asked_for = self.events.watch.is_none() && (is_first || has_ended || is_due);
+        if is_asked_for {
+            self.asked_at = Instant::now();
+            self.events.is_asked_for = true;
             self.events.watch = watch(&self.server, &self.path).await?;
+            self.events.is_asked_for = false;
         }
         let is_unknown = self.events.watch.is_none() || self.events.changes.is_missed();
         // What was read before a watch is set may have changed in between.
-        let mut is_whole = is_first || is_old || has_ended || is_unknown;
+        let mut is_whole = is_first || is_old || is_asked_for || is_unknown;
         if !is_whole {
             let sync = self.reader.sync(&self.path);
             self.events.while_noting(sync).await?;

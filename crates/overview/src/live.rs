@@ -48,7 +48,8 @@ impl Overview {
     ///
     /// Servers before ZooKeeper 3.6 have no such watches, nor have the sessions of another client
     /// (`zookeeper-recipes-adapter`). Then each look costs what [`below`](Self::below) costs:
-    /// [`LiveOverview::is_watched`] is false.
+    /// [`LiveOverview::is_watched`] is false. The watch is asked for again every ten minutes, because
+    /// the servers may be newer by then, unless a session has ended as it asked.
     ///
     /// # Errors
     ///

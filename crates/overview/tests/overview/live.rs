@@ -123,6 +123,21 @@ async fn tree_is_watched_again_soon_after_a_reconnect_at_which_the_watch_was_ref
     assert!(live.borrow().is_watched);
 }
 
+/// The server seems not to know the watch. Without it, each look reads all.
+#[tokio::test(start_paused = true)]
+async fn tree_is_watched_some_time_after_the_connection_broke_at_the_watch() {
+    let simulation = Simulation::default();
+    let viewer = viewer(&simulation).await;
+    let lost = Fault::new(FaultKind::RequestLost).of_process(VIEWER);
+    simulation.faults().inject(lost.on(RequestKind::Other));
+    let mut live = live(&viewer).await;
+    assert_eq!(simulation.faults().waiting(), 0);
+    assert!(!live.borrow().is_watched);
+    sleep(Duration::from_secs(1_300)).await;
+    settled(&mut live).await;
+    assert!(live.borrow().is_watched);
+}
+
 /// As ClickHouse Keeper does. The watch costs one session.
 #[tokio::test(start_paused = true)]
 async fn server_that_closes_at_the_watch_and_forgets_the_session_is_read_at_the_interval() {
