@@ -1,6 +1,6 @@
 //! The directories of a tree, as they were read last, changed by what has happened since.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -41,6 +41,8 @@ pub(crate) struct Found {
     listed: HashMap<String, Option<QueueStatus>>,
     /// The directories that may not be listed.
     refused: BTreeMap<String, Refusal>,
+    /// The directories of which nothing was read, because the session might not.
+    passed_over: HashSet<String>,
 }
 
 type Nodes = HashMap<String, Result<Node, Refusal>>;
@@ -163,9 +165,11 @@ impl Mirror {
         reader: &Reader,
         changes: &ChangedDirectories,
     ) -> Result<Found, ServerError> {
+        let mut found = Found::default();
         let (mut paths, mut lists) = (Vec::new(), Vec::new());
         for (directory, children) in changes {
             if self.is_below_unread(directory) {
+                found.passed_over.insert(directory.clone());
                 continue;
             }
             let known = self.directory(directory);
@@ -201,7 +205,6 @@ impl Mirror {
                 paths.push(directory.clone());
             }
         }
-        let mut found = Found::default();
         let parts: Vec<Vec<String>> = paths.chunks(BATCH).map(<[_]>::to_vec).collect();
         let reads = stream::iter(parts).map(|paths| async move {
             let nodes = reader.get(&paths).await?;
@@ -240,7 +243,9 @@ impl Mirror {
                 known = Some(Arc::new(listed));
             }
             let (above, name) = split(&directory);
-            let is_early = again.get(above).is_some_and(|it| it.contains_key(name));
+            // It was passed over, and may be read now.
+            let is_early = found.passed_over.contains(&directory)
+                || again.get(above).is_some_and(|it| it.contains_key(name));
             let left = has_left(known.as_deref(), &directory, &children, &found.nodes)
                 || is_moved(&directory) && has_lost_writer(known.as_deref(), &children);
             if (left || is_early) && !is_last {
@@ -332,13 +337,15 @@ impl Mirror {
             return;
         }
         let locks = child(&child(directory, "locks"), "");
-        self.merge();
         let first = self.directories.partition_point(|it| *it.path() < *locks);
-        let below = self.directories[first..].iter();
-        let below = below.take_while(|it| it.path().starts_with(&locks));
-        let paths: Vec<Arc<QueueStatus>> = below.cloned().collect();
-        for queue in paths {
-            self.set(queue.path(), Some(queue.updated(Vec::new())));
+        let known = self.directories[first..].iter().map(|it| it.path());
+        let changed = self.changed.range(locks.clone()..).map(|it| it.0.as_str());
+        let is_below = |path: &&str| path.starts_with(&locks);
+        let below = known.take_while(is_below);
+        let below = below.chain(changed.take_while(is_below)).map(str::to_owned);
+        for path in below.collect::<BTreeSet<String>>() {
+            let queue = self.directory(&path).map(|it| it.updated(Vec::new()));
+            self.set(&path, queue);
         }
     }
 

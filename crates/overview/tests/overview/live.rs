@@ -150,6 +150,7 @@ async fn server_that_closes_at_the_watch_and_forgets_the_session_is_read_at_the_
     let mut live = live(&viewer).await;
     let kept = viewer.id();
     assert_ne!(kept, lost);
+    sleep(Duration::from_secs(1_300)).await;
     settled(&mut live).await;
     assert_eq!((viewer.id(), live.borrow().is_watched), (kept, false));
 }
@@ -357,6 +358,49 @@ async fn group_whose_other_member_leaves_is_shown_as_a_semaphore_of_kazoo() {
     one.delete("/semaphore/member").await.expect("it is there");
     let kept = settled(&mut live).await;
     assert_eq!(kind(&kept), QueueKind::KazooSemaphore);
+}
+
+/// What is below an assignment is of another kind then, and all kinds are found anew.
+#[tokio::test(start_paused = true)]
+async fn members_are_shown_whose_last_contender_leaves_as_an_assignment_ends() {
+    let simulation = Simulation::default();
+    let (viewer, one) = (viewer(&simulation).await, client(&simulation, "one").await);
+    create(&simulation, "/a", "");
+    create(&simulation, "/b", "");
+    for name in ["plan", "owned", "locks", "partitions", "orders"] {
+        create(&simulation, &format!("/b/{name}"), "");
+    }
+    let member = one.create("/a/member", b"one", CreateMode::Ephemeral, &everyone());
+    member.await.expect("it is new");
+    let contender = queue(&one, &format!("/a/{CURATOR}lock-"), "one").await;
+    let mut live = live(&viewer).await;
+    one.delete(&contender).await.expect("it is there");
+    let administrator = simulation.administrator();
+    administrator.delete("/b/plan").expect("it is there");
+    settled(&mut live).await;
+    let kept = settled(&mut live).await;
+    let kinds: Vec<_> = kept.queues().iter().map(|it| it.kind()).collect();
+    assert_eq!(kinds, [QueueKind::Group]);
+}
+
+/// Nothing is read below a directory as long as the session may not.
+#[tokio::test(start_paused = true)]
+async fn queue_is_shown_in_a_directory_that_was_created_anew_to_be_readable() {
+    let simulation = Simulation::default();
+    let (viewer, one) = (viewer(&simulation).await, client(&simulation, "one").await);
+    create(&simulation, "/a", "");
+    let administrator = simulation.administrator();
+    let nobody = [Acl::new(Permission::CREATE, AuthId::anyone())];
+    administrator.set_acl("/a", &nobody).expect("it is there");
+    let mut live = live(&viewer).await;
+    assert_eq!(live.borrow().overview.unread().len(), 1);
+    administrator.delete("/a").expect("it is there");
+    create(&simulation, "/a", "");
+    queue(&one, &format!("/a/{CURATOR}lock-"), "one").await;
+    let kept = settled(&mut live).await;
+    let shown: Vec<_> = kept.queues().iter().map(|it| rows(it)).collect();
+    assert_eq!(shown, [["one lock holds"]]);
+    assert!(kept.unread().is_empty());
 }
 
 /// A lock that is handed on by its clients.
