@@ -111,12 +111,13 @@ impl Patience {
         }
     }
 
-    /// Notes what moves now. Returns how many moves have ended, and the workers that are set aside no
-    /// more.
+    /// Notes what moves now, and who owns what. Returns how many moves have ended, and the workers
+    /// that are set aside no more.
     pub(crate) fn follow(
         &mut self,
         moves: &[UnderWay<'_>],
         members: &BTreeMap<&str, Progress>,
+        owned: &BTreeMap<String, (String, i64)>,
         now: Instant,
     ) -> (usize, Vec<String>) {
         let mut before = std::mem::take(&mut self.begun);
@@ -148,9 +149,11 @@ impl Patience {
                 return false;
             };
             let mark = *aside.mark.get_or_insert(*now);
+            // The mark of a later leader may be newer than what the worker has taken.
+            let owner = owned.get(&aside.partition).map(|(owner, _)| owner);
             let has_ended = now.member != mark.member
                 || match aside.fault {
-                    Fault::TakesNone => now.newest > mark.newest,
+                    Fault::TakesNone => now.newest > mark.newest || owner == Some(worker),
                     Fault::GivesNone => !moves.iter().any(|each| {
                         each.partition == aside.partition && each.owner == Some(worker)
                     }),
@@ -209,15 +212,16 @@ impl Patience {
     }
 
     /// Sets the worker aside that holds up a move: by the workers in the queue of the partition's
-    /// lock, the first of which has the lock. Returns it.
+    /// lock, the first of which has the lock. Returns it. `None` if the next owner has the lock.
     pub(crate) fn blame(&mut self, late: &Late, queue: &[String]) -> Option<(String, Fault)> {
         if let Some(begun) = self.begun.get_mut(&late.partition) {
             begun.is_stuck = true;
         }
         let first = queue.first().filter(|_| queue.contains(&late.to));
         let (worker, fault) = match first {
-            Some(first) if *first != late.to => (first, Fault::GivesNone),
-            _ => (&late.to, Fault::TakesNone),
+            Some(first) if *first == late.to => return None,
+            Some(first) => (first, Fault::GivesNone),
+            None => (&late.to, Fault::TakesNone),
         };
         // Another program may have the lock.
         let (progress, _) = self.shown.get(worker)?;

@@ -64,7 +64,8 @@ impl Planner {
     fn next(&mut self, view: &View, now: Instant) -> Next {
         let mut look = Look::new(view);
         let moves = look.under_way();
-        let (ended, back) = self.patience.follow(&moves, &look.progress(), now);
+        let progress = look.progress();
+        let (ended, back) = self.patience.follow(&moves, &progress, &view.owned, now);
         let partitions = view.input.partitions.len();
         let at_once = self.window.ended(ended, partitions, view.max_moves);
         let (late, late_at) = self.patience.late(&moves, view.move_within, now);

@@ -193,3 +193,33 @@ fn worker_that_comes_back_after_a_long_grace_has_the_time_of_a_move_for_what_it_
     assert!(!late_after(959, true, &[]));
     assert!(late_after(960, true, &[]));
 }
+
+/// What it owns may not be shown yet.
+#[test]
+fn worker_that_has_the_lock_of_a_late_move_is_not_set_aside() {
+    let plans: [Words<'_>; 2] = [("a", &[("p", GIVE)]), ("b", &[("p", OWN)])];
+    let (mut planner, begun) = (Planner::default(), Instant::now());
+    let view = view(&plans, &[("p", "a", 7)]);
+    planner.next(&view, begun);
+    let now = begun + Duration::from_secs(60);
+    let late = planner.next(&view, now).late;
+    for queue in [["b", "a"], ["b", "b"]] {
+        let blamed = planner.patience.blame(&late[0], &queue.map(str::to_owned));
+        assert_eq!(blamed, None);
+    }
+    let next = planner.next(&view, now);
+    assert_eq!(word(&next, "b", "p"), Some(OWN));
+    assert!(next.late.is_empty());
+}
+
+/// It has taken it after the leader that set it aside was gone, and there is nothing else to take.
+#[test]
+fn worker_that_owns_what_it_has_not_taken_is_set_aside_no_longer() {
+    let plans: [Words<'_>; 2] = [("a", &[("p", OWN), ("q", OWN)]), ("b", &[])];
+    let view = view(&plans, &[("p", "a", 7), ("q", "a", 8)]);
+    let mut planner = Planner::default();
+    planner.patience.take_over("a", "takes_none p");
+    let next = planner.next(&view, Instant::now());
+    assert_eq!(next.back, ["a"]);
+    assert_eq!(next.moves.len(), 1);
+}
