@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use zookeeper_recipes_core::FencingToken;
+use zookeeper_recipes_core::{FencingToken, HoldView};
 
 use crate::children::Children;
-use crate::pieces::{OWNED, Piece, parse_name};
+use crate::pieces::{Lines, OWNED, Piece, parse_name};
 
 /// The owner of a partition, as it has published itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +29,18 @@ pub struct Owner {
 /// [`fencing_token`](Owner::fencing_token) with it, and let the worker compare.
 pub type Routing = BTreeMap<String, Owner>;
 
+/// The partitions of a worker whose work has not ended: each with its hold, and since when.
+pub(crate) type Owns = BTreeMap<String, (HoldView, SystemTime)>;
+
+/// What a worker publishes. Work that blocks its thread may outlast its hold, and does not count.
+pub(crate) fn lines(owns: Owns) -> Lines {
+    let held = owns.into_iter().filter(|(_, (hold, _))| hold.is_held());
+    held.map(|(id, (hold, since))| (id, word(hold.fencing_token(), since)))
+        .collect()
+}
+
 /// The word of a line: the token, and since when in milliseconds since 1970.
-pub(crate) fn word(token: FencingToken, since: SystemTime) -> String {
+fn word(token: FencingToken, since: SystemTime) -> String {
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}@{}", token.get(), since.as_millis())
 }

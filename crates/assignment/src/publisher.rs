@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::stream::{Stream, StreamExt};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Operation, ServerSession};
 use zookeeper_recipes_core::{
     Backoff, Directories, Error, InvalidInput, NamedZnode, NodePath, QueueOptions, Refusal,
@@ -17,13 +17,18 @@ use zookeeper_recipes_core::{
 use crate::assignment::Assignment;
 use crate::events::TARGET;
 use crate::layout::is_persistent;
-use crate::pieces::{self, Lines, OWNED, Piece, arrange};
+use crate::owned::{Owns, lines};
+use crate::pieces::{self, OWNED, Piece, arrange};
 use crate::retry::refusal;
 
 /// What changes within this time after a write is published by one more.
 ///
 /// While a worker acquires thousands of partitions, it would otherwise do little else.
 const REST: Duration = Duration::from_millis(50);
+
+/// How often the publisher looks for partitions that are lost. Others report their loss themselves,
+/// but not work that blocks its thread.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// A piece of what the worker owns, at the server until it is dropped.
 struct Published {
@@ -32,14 +37,24 @@ struct Published {
     session: SessionId,
     path: NodePath,
     piece: Piece,
-    /// False if the server may have other data.
-    is_known: bool,
+    at_server: AtServer,
+}
+
+/// What a worker knows of the znode of a piece.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtServer {
+    /// It has the piece.
+    Known,
+    /// It may have other data, or be gone.
+    Unknown,
+    /// It is the znode of another session.
+    Foreign,
 }
 
 impl Assignment {
     /// Publishes what the worker owns, in ephemeral znodes. Returns if the session is closed, or
     /// there is a persistent znode at the name of one.
-    pub(crate) async fn publish(&self, mut owns: watch::Receiver<Lines>) -> Error {
+    pub(crate) async fn publish(&self, mut owns: watch::Receiver<Owns>) -> Error {
         let directory = &self.layout.owned;
         let mut backoff = Backoff::default();
         let mut published = Vec::new();
@@ -67,7 +82,7 @@ impl Assignment {
     /// Publishes until an error.
     async fn publish_changes(
         &self,
-        owns: &mut watch::Receiver<Lines>,
+        owns: &mut watch::Receiver<Owns>,
         states: &mut (impl Stream<Item = SessionState> + Unpin),
         published: &mut Vec<Published>,
         backoff: &mut Backoff,
@@ -75,11 +90,13 @@ impl Assignment {
         loop {
             let owned = owns.borrow_and_update().clone();
             let old = published.iter().map(|it| &it.piece);
-            let pieces = arrange(old, &self.options.address, owned);
+            let pieces = arrange(old, &self.options.address, lines(owned));
             let mut has_written = false;
             for (index, piece) in pieces.into_iter().enumerate() {
                 match published.get_mut(index) {
-                    Some(known) if known.is_known && known.piece == piece => continue,
+                    Some(known) if known.at_server == AtServer::Known && known.piece == piece => {
+                        continue;
+                    }
                     Some(known) => self.write_piece(known, index, piece).await?,
                     None => published.push(self.create_piece(index, piece).await?),
                 }
@@ -92,7 +109,7 @@ impl Assignment {
             tokio::select! {
                 biased;
                 // The sender lives longer than this future.
-                _ = owns.changed() => {}
+                _ = timeout(LOOK, owns.changed()) => {}
                 state = states.next() => match state {
                     Some(SessionState::Suspended(_)) => {}
                     _ => self.compare_pieces(published).await?,
@@ -115,19 +132,29 @@ impl Assignment {
     }
 
     /// Notes each piece that is another one at the server: a backup was restored, or somebody has
-    /// written there.
+    /// written there. The znode of an earlier session may have come back.
     async fn compare_pieces(&self, published: &mut [Published]) -> Result<(), Error> {
         let server = self.server_of(&published[0]).await?;
         let paths: Vec<String> = published.iter().map(|it| it.path.to_string()).collect();
         let found = server.get_each(&paths).await;
         let found = found.map_err(|error| Error::at(&paths[0], server.id(), error))?;
         for (known, found) in published.iter_mut().zip(found) {
-            known.is_known &= found.is_some_and(|(data, _)| data == known.piece.text(OWNED));
+            let is_foreign = |stat: &Stat| SessionId(stat.ephemeral_owner) != known.session;
+            known.at_server = match found {
+                Some((_, stat)) if is_foreign(&stat) => AtServer::Foreign,
+                Some((data, _))
+                    if known.at_server == AtServer::Known && data == known.piece.text(OWNED) =>
+                {
+                    AtServer::Known
+                }
+                _ => AtServer::Unknown,
+            };
         }
         Ok(())
     }
 
-    /// Writes a piece. Creates its znode if somebody has deleted it.
+    /// Writes a piece. Creates its znode if somebody has deleted it, or if that of another session is
+    /// there, which goes with its session.
     async fn write_piece(
         &self,
         known: &mut Published,
@@ -136,11 +163,15 @@ impl Assignment {
     ) -> Result<(), Error> {
         let (path, session) = (known.path.as_str(), known.session);
         let server = self.server_of(known).await?;
+        if known.at_server == AtServer::Foreign {
+            *known = self.create_piece(index, piece).await?;
+            return Ok(());
+        }
         let operation = [Operation::set_data(path, piece.text(OWNED))];
         // If the write has no answer, the partitions stay where it may have put them.
-        (known.piece, known.is_known) = (piece, false);
+        (known.piece, known.at_server) = (piece, AtServer::Unknown);
         match server.transact(&operation).await {
-            Ok(_) => known.is_known = true,
+            Ok(_) => known.at_server = AtServer::Known,
             Err(failure) if failure.error.is(Refusal::NoNode) => {
                 *known = self.create_piece(index, known.piece.clone()).await?;
             }
@@ -181,7 +212,7 @@ impl Assignment {
             session: SessionId(stat.ephemeral_owner),
             path,
             piece,
-            is_known: true,
+            at_server: AtServer::Known,
         })
     }
 }

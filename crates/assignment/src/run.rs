@@ -18,6 +18,7 @@ use crate::kept::{keep, known};
 use crate::layout::is_persistent;
 use crate::member;
 use crate::next_plans::{GIVE, OWN};
+use crate::owned::Owns;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::pieces::{Lines, Record, Unreadable};
@@ -72,7 +73,9 @@ impl Assignment {
     /// Work that blocks its thread is not dropped, and keeps its partition until it returns to an
     /// `.await`. It does not delay the work on other partitions while the runtime has another
     /// thread. In a `current_thread` runtime it stops all, also the session that was opened there:
-    /// see [`common::docs::runtimes`](crate::common::docs::runtimes).
+    /// see [`common::docs::runtimes`](crate::common::docs::runtimes). If the lock is lost meanwhile,
+    /// the worker counts as one that [does not take](crate::AssignmentOptions::move_within) the
+    /// partition, and another worker gets it.
     ///
     /// Costs: see [`docs::limits`](crate::docs::limits#costs).
     ///
@@ -136,7 +139,7 @@ impl Assignment {
             _ = &mut shutdown => return Ok(()),
             started = self.start().boxed() => started?,
         };
-        let (owns, owned) = watch::channel(Lines::new());
+        let (owns, owned) = watch::channel(Owns::new());
         let worker = Arc::new(Worker {
             assignment: self.clone(),
             sessions: Sessions::default(),

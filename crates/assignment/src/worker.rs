@@ -16,8 +16,7 @@ use zookeeper_recipes_lock::{AfterSessionLoss, ExclusiveLock, LockOptions};
 use crate::assignment::Assignment;
 use crate::events::{Release, report};
 use crate::options::Warm;
-use crate::owned;
-use crate::pieces::Lines;
+use crate::owned::Owns;
 use crate::sessions::Sessions;
 use crate::work::{Job, WorkEnd, Works};
 
@@ -52,7 +51,7 @@ pub(crate) struct Worker {
     pub(crate) assignment: Assignment,
     pub(crate) sessions: Sessions,
     /// What it owns now, for the task that publishes it.
-    pub(crate) owns: watch::Sender<Lines>,
+    pub(crate) owns: watch::Sender<Owns>,
     /// A permit for each lock that the worker enters.
     pub(crate) entries: Arc<Semaphore>,
     pub(crate) works: Works,
@@ -165,7 +164,7 @@ impl Worker {
         };
         let token = hold.fencing_token();
         self.owns.send_modify(|owns| {
-            owns.insert(id.to_string(), owned::word(token, SystemTime::now()));
+            owns.insert(id.to_string(), (hold.view(), SystemTime::now()));
         });
         assignment.report_owned(id, token.get(), self.owns.borrow().len());
         Ok(self.works.begin(id.clone(), hold))

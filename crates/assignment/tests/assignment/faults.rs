@@ -48,6 +48,39 @@ async fn partitions_are_planned_again_after_the_servers_have_lost_their_data() {
     }
 }
 
+/// The session of another process is in the backup, and so is its znode at the path of the record.
+#[tokio::test(start_paused = true)]
+async fn worker_publishes_again_if_a_backup_has_restored_the_record_of_an_earlier_session() {
+    let mut fleet = Fleet::new(Simulation::with(|it| it.servers = 3), 4);
+    let record = format!("{PATH}/owned/a");
+    fleet.create(&["/app", PATH, &format!("{PATH}/owned")], b"");
+    let earlier = fleet.simulation.process("earlier");
+    let server = earlier.connect().await.expect("a session");
+    let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let empty = b"zookeeper-recipes owned 1 1 a:8080\n";
+    let created = server.create(&record, empty, CreateMode::Ephemeral, &acl);
+    created.await.expect("it is new");
+    fleet.start_all(&["a"]).await;
+    let backup = fleet.simulation.faults().back_up();
+    earlier.kill();
+    let published = |fleet: &Fleet| {
+        let tree = fleet.simulation.administrator().tree().into_iter();
+        let mut data = tree.filter(|node| node.path == record).map(|it| it.data);
+        data.next()
+            .is_some_and(|data| data.iter().filter(|it| **it == b'\n').count() == 5)
+    };
+    fleet.until("published", |_| published(&fleet)).await;
+    let soon = Duration::from_millis(100);
+    fleet.simulation.faults().restore(&backup, soon);
+    sleep(soon * 2).await;
+    // The servers admit the clients once they have committed something in the new epoch.
+    fleet.create(&["/later"], b"");
+    sleep(LONG).await;
+    assert!(published(&fleet), "{}", fleet.tree());
+    let grants = fleet.judge.grants();
+    assert!(grants.values().all(|grants| *grants == 1), "{grants:?}");
+}
+
 /// As after a backup was restored: the session lives on, and what it has written since is gone.
 #[tokio::test(start_paused = true)]
 async fn worker_publishes_again_after_a_reconnect_if_its_record_is_another_one() {

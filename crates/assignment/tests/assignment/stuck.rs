@@ -1,6 +1,8 @@
 //! Workers that hang: they stop no other move, and no partition is without an owner for long.
 
+use tokio::task::yield_now;
 use zookeeper_recipes_assignment::AssignmentStatus;
+use zookeeper_recipes_simulation::block_this_task;
 
 use crate::support::*;
 
@@ -168,4 +170,44 @@ async fn worker_that_took_the_only_partition_not_is_tried_again_once_another_one
     fleet.until("owned", owned_by("b")).await;
     permits.add_permits(1_000);
     fleet.until("owned by the pin", owned_by("h")).await;
+}
+
+/// Nothing can drop work that blocks its thread.
+#[tokio::test(start_paused = true)]
+async fn partition_that_is_lost_while_its_work_blocks_goes_to_another_worker() {
+    for is_cut_off in [true, false] {
+        let mut fleet = fleet(4);
+        fleet.options = options().grace(LIMIT);
+        fleet.start_all(&["a"]).await;
+        let judge = fleet.judge.clone();
+        let blocks = move |owned: Partition| {
+            judge.granted("b", &owned);
+            async move {
+                block_this_task(LONG * 10);
+                yield_now().await;
+                owned.draining().await;
+            }
+        };
+        fleet.start_with("b", blocks).await;
+        fleet.balanced(&["a", "b"]).await;
+        // Until its record shows them.
+        sleep(SECOND).await;
+        if is_cut_off {
+            // It joins again within the grace.
+            fleet.process("b").partition(LIMIT * 3 / 4);
+        } else {
+            let administrator = fleet.simulation.administrator();
+            let of_locks = administrator.tree().into_iter();
+            let contenders = of_locks.filter(|it| it.path.contains("/locks/") && it.data == b"b");
+            for contender in contenders {
+                administrator.delete(&contender.path).expect("it is there");
+            }
+        }
+        fleet
+            .until("lost", |judge| !judge.counts().contains_key("b"))
+            .await;
+        fleet
+            .until("owned", |judge| judge.owners().len() == 4)
+            .await;
+    }
 }

@@ -16,7 +16,7 @@ pub(crate) use zookeeper_recipes_assignment::{
     Assignment, AssignmentOperator, AssignmentOptions, Error, Partition, Partitions,
 };
 use zookeeper_recipes_assignment::{ConnectOptions, Session};
-pub(crate) use zookeeper_recipes_core::CreateMode;
+pub(crate) use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission};
 use zookeeper_recipes_simulation::SimulatedProcess;
 pub(crate) use zookeeper_recipes_simulation::{
     Change, Committed, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,

@@ -9,9 +9,9 @@ use zookeeper_recipes_simulation::Simulation;
 
 use super::*;
 use crate::assignment::Assignment;
+use crate::owned::Owns;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
-use crate::pieces::Lines;
 use crate::sessions::Sessions;
 use crate::work::Works;
 use crate::worker::ENTRIES;
@@ -25,7 +25,7 @@ async fn partition_that_is_planned_again_while_its_task_ends_is_owned_again() {
         owned.draining().await;
         Ok(())
     };
-    let (owns, mut owned) = watch::channel(Lines::new());
+    let (owns, mut owned) = watch::channel(Owns::new());
     let mut slots = Slots::new(Arc::new(Worker {
         sessions: Sessions::default(),
         owns,

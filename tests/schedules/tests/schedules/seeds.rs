@@ -44,8 +44,10 @@ const ONCE_BROKEN: [OnceBroken; 15] = [
 /// 10002237 the referee took a restored number of permits for as old as its directory; at 10005350 a
 /// worker returned the error of an attempt though its session was closed; at 30001211 leaders fell one
 /// after the other, and a worker took its dead predecessor for another process with its id; at
-/// 50013157 a waiter wrote under guard whose ended session a backup had brought back.
-const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 16] = [
+/// 50013157 a waiter wrote under guard whose ended session a backup had brought back; at 50006534 a
+/// worker wrote what it owns to the znode of an earlier session, which a backup had brought back; at
+/// 50009761 work blocked its thread, and its worker published a partition that was lost.
+const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 18] = [
     (30981, &[]),
     (70050, &["assignment"]),
     (71363, &["lock"]),
@@ -62,6 +64,8 @@ const ONCE_BROKEN_THOUGH_ALL_HEALS: [OnceBroken; 16] = [
     (10005350, &["assignment"]),
     (30001211, &["assignment"]),
     (50013157, &["lock-parent"]),
+    (50006534, &["assignment"]),
+    (50009761, &["assignment"]),
 ];
 
 /// The seeds of these that concern a subject.
