@@ -88,7 +88,6 @@ impl Hold {
         record: HoldRecord,
         loss_watch: Option<LossWatch>,
     ) -> Hold {
-        owner.znode.set_held(true);
         let grant = Arc::new(Grant::new(owner.znode.clone(), terms, record));
         if let Some(loss_watch) = loss_watch {
             grant.watch_by(loss_watch);

@@ -5,7 +5,7 @@ mod background;
 #[allow(unreachable_pub, reason = "it is public in the test kit")]
 #[path = "../../testkit/src/fake.rs"]
 pub(crate) mod fake;
-pub(crate) mod last_connection;
+pub(crate) mod late_servers;
 pub(crate) mod lease;
 pub(crate) mod lease_wait;
 pub(crate) mod live_session;

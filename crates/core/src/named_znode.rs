@@ -194,7 +194,7 @@ impl NamedZnode {
             return Ok(None);
         };
         let deadline = self.options.deadline(self.open.live.now());
-        self.named.set_czxid(stat.czxid);
+        self.named.begin_hold(stat.czxid);
         let token = FencingToken::from(stat.czxid);
         let info = RecipeInfo::new(recipe, self.options.name, self.path, self.owner);
         let (caller, waited) = (Span::current(), self.began.elapsed());
@@ -215,7 +215,7 @@ impl NamedZnode {
         let prove = pin!(async {
             // The connection may have broken since the create, and is not proven then.
             open.live.until_may_grant(path, &mut None).await?;
-            if self.named.seen_over.is_last(&self.server) {
+            if !self.server.has_reconnected_since(self.named.seen_over()) {
                 return Ok(true);
             }
             // Servers that have lost their data may have lost the znode.

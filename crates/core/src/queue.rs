@@ -11,23 +11,29 @@ mod session_queue;
 mod wait;
 
 use std::fmt;
+use std::iter::zip;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
 use self::options::{AfterSessionLoss, QueueOptions};
-use self::session_queue::{SessionQueue, SharedQueue, Turns, check_label, entries};
+use self::session_queue::{SessionQueue, SharedQueue, UNCOUNTED, rule_is_broken};
+use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::RecipeInfo;
 use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
+use crate::hold::grant::Grant;
 use crate::invalid_input::InvalidInput;
 use crate::owner;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
-use crate::rule::Rule;
+use crate::rule::{QueueView, Rule};
 use crate::session::handle::Session;
-use futures_util::future::BoxFuture;
+use crate::sync::{Mutex, lock};
 
 /// A queue of contenders under one directory, in which a [`Rule`] decides who holds.
 ///
@@ -46,7 +52,14 @@ use futures_util::future::BoxFuture;
 /// warns at once ([events](crate::docs::events)).
 #[derive(Clone)]
 pub struct Queue {
-    shared: Arc<SharedQueue>,
+    shared: Arc<Shared>,
+}
+
+/// What the clones of a queue share.
+struct Shared {
+    queue: SharedQueue,
+    /// `None` if each attempt is a contender.
+    turns: Option<Turns>,
 }
 
 impl Queue {
@@ -87,18 +100,17 @@ impl Queue {
         let owner = owner.map_or_else(|| session.owner().into(), Into::into);
         let (recipe, path) = (rule.recipe(&label), directory.clone());
         let info = RecipeInfo::new(recipe, options.name.clone(), path, owner);
-        let shared = SharedQueue {
+        let queue = SharedQueue {
             session: session.clone(),
             directory,
             label,
             rule: Arc::new(rule),
-            turns: options.is_one_contender.then(Turns::default),
             options,
             info: Arc::new(info),
         };
-        Ok(Queue {
-            shared: Arc::new(shared),
-        })
+        let turns = queue.options.is_one_contender.then(Turns::default);
+        let shared = Arc::new(Shared { queue, turns });
+        Ok(Queue { shared })
     }
 
     /// The same queue, for contenders of another kind. The call sends nothing.
@@ -110,19 +122,19 @@ impl Queue {
     ///
     /// Those of [`with_options`](Self::with_options).
     pub fn by(&self, rule: impl Rule + 'static) -> Result<Queue, InvalidInput> {
-        let shared = &self.shared;
-        let options = shared.options.clone();
-        Queue::with_options(&shared.session, shared.directory.as_str(), rule, options)
+        let queue = &self.shared.queue;
+        let options = queue.options.clone();
+        Queue::with_options(&queue.session, queue.directory.as_str(), rule, options)
     }
 
     /// The session of the queue.
     pub fn session(&self) -> &Session {
-        &self.shared.session
+        &self.shared.queue.session
     }
 
     /// The options of the queue.
     pub fn options(&self) -> &QueueOptions {
-        &self.shared.options
+        &self.shared.queue.options
     }
 
     /// True if this is the only clone, and no task of the process waits or holds by it.
@@ -157,38 +169,39 @@ impl Queue {
     /// The call waits for a connection first, without a limit. It then waits for the replies to
     /// creates whose attempts in this session were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.info);
+        let attempt = AttemptRecord::begin(&self.shared.queue.info);
         attempt.report(pin!(self.acquire_in(&attempt))).await
     }
 
     /// Waits for a turn and a hold, in one ZooKeeper session after another if the options say so.
     async fn acquire_in(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
-        let (shared, path) = (&*self.shared, self.shared.directory.as_str());
-        let mut turn = match &shared.turns {
+        let Shared { queue, turns } = &*self.shared;
+        let path = queue.directory.as_str();
+        let turn = match turns {
             None => None,
-            Some(turns) => turns.wait().await,
+            Some(turns) => Some(turns.wait().await),
         };
-        let anew = shared.options.after_session_loss == AfterSessionLoss::Requeue;
+        let anew = queue.options.after_session_loss == AfterSessionLoss::Requeue;
         loop {
-            let open = shared.session.until_open(path).await?;
+            let open = queue.session.until_open(path).await?;
             let work = async {
-                let queue = SessionQueue::new(shared, &open)?;
-                attempt::until_granted(&queue, attempt, &mut turn).await
+                let queue = SessionQueue::new(queue, &open)?;
+                attempt::until_granted(&queue, attempt).await
             };
-            match open.live.until_over(path, pin!(work)).await {
-                Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
-                result => {
-                    return result.inspect(|hold| shared.note_turn(hold));
-                }
-            }
+            let hold = match open.live.until_over(path, pin!(work)).await {
+                Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => continue,
+                result => result?,
+            };
+            self.give(turn, &hold);
+            return Ok(hold);
         }
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.info);
+        let attempt = AttemptRecord::begin(&self.shared.queue.info);
         let acquire = pin!(self.acquire_in(&attempt));
-        let within = within(timeout, &self.shared.directory, acquire);
+        let within = within(timeout, self.path(), acquire);
         attempt.report(within).await
     }
 
@@ -202,26 +215,35 @@ impl Queue {
     /// | the contender would have to wait: a list | 1 | 1 | 0 |
     /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.info);
+        let attempt = AttemptRecord::begin(&self.shared.queue.info);
         let work = pin!(self.try_acquire_in(&attempt));
-        let path = &self.shared.directory;
-        let bounded = self.shared.session.unless_disconnected(path, work);
+        let bounded = self.session().unless_disconnected(self.path(), work);
         attempt.report_try(bounded).await
     }
 
     async fn try_acquire_in(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
-        let (shared, path) = (&*self.shared, self.shared.directory.as_str());
-        let mut turn = shared.turns.as_ref().and_then(Turns::take_now);
-        if shared.turns.is_some() && turn.is_none() {
+        let Shared { queue, turns } = &*self.shared;
+        let path = queue.directory.as_str();
+        let turn = turns.as_ref().and_then(Turns::take_now);
+        if turns.is_some() && turn.is_none() {
             return Ok(None);
         }
-        let open = shared.session.until_open(path).await?;
+        let open = queue.session.until_open(path).await?;
         let work = async {
-            let queue = SessionQueue::new(shared, &open)?;
-            attempt::try_grant(&queue, attempt, &mut turn).await
+            let queue = SessionQueue::new(queue, &open)?;
+            attempt::try_grant(&queue, attempt).await
         };
         let hold = open.live.until_over(path, pin!(work)).await?;
-        Ok(hold.inspect(|hold| shared.note_turn(hold)))
+        Ok(hold.inspect(|hold| self.give(turn, hold)))
+    }
+
+    /// Lets the hold keep its turn, if there are turns, until the deletion of its znode is sent.
+    fn give(&self, turn: Option<OwnedSemaphorePermit>, hold: &Hold) {
+        if let (Some(turns), Some(turn)) = (&self.shared.turns, turn) {
+            let grant = &hold.view.grant;
+            *lock(&turns.last) = Arc::downgrade(grant);
+            grant.keep_turn(turn);
+        }
     }
 
     /// Lists the contenders that the rule counts, in the order of the queue.
@@ -232,7 +254,7 @@ impl Queue {
     /// | nobody is in the queue: the names | 1 | 1 | 0 |
     /// | the directory does not exist, and there is a chroot: a read of it | 1 more | 1 more | 0 |
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        let queue = &*self.shared;
+        let queue = &self.shared.queue;
         let path = queue.directory.as_str();
         let open = queue.session.until_open(path).await?;
         let look = async { entries(&SessionQueue::new(queue, &open)?).await };
@@ -241,7 +263,71 @@ impl Queue {
 
     /// The directory of the contenders' znodes.
     pub fn path(&self) -> &NodePath {
-        &self.shared.directory
+        &self.shared.queue.directory
+    }
+}
+
+/// Lists the contenders that the rule counts, in the order of the queue.
+async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>, Error> {
+    let mut listing = queue.list().await?;
+    if listing.is_missing {
+        let (live, server) = (queue.live, &*queue.server);
+        live.refuse_missing_chroot(server, queue.directory())
+            .await?;
+    }
+    queue.put_in_order(&mut listing).await?;
+    let read = queue.read_each(listing.contenders.iter()).await?;
+    // A contender without a znode has left since the list.
+    let read = zip(listing.contenders, read);
+    let (contenders, nodes): (Vec<_>, Vec<_>) =
+        read.filter_map(|(it, node)| Some((it, node?))).unzip();
+    let (rule, data) = (&*queue.shared.rule, listing.data.as_deref());
+    let each = nodes.into_iter().enumerate().map(|(position, node)| {
+        let me = &contenders[position];
+        let holds = rule.holds(&QueueView::new(&contenders[..position], me, data));
+        QueueEntry::new(position, me.name(), node, holds)
+    });
+    Ok(each.collect())
+}
+
+/// The turns of the tasks that share one contender of the process.
+struct Turns {
+    /// One permit, which the tasks take first in, first out.
+    permit: Arc<Semaphore>,
+    /// The grant whose hold had the last turn.
+    last: Mutex<Weak<Grant>>,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns {
+            permit: Arc::new(Semaphore::new(1)),
+            last: Mutex::default(),
+        }
+    }
+}
+
+impl Turns {
+    /// The turn, if no other task has it or waits for it.
+    fn take_now(&self) -> Option<OwnedSemaphorePermit> {
+        self.permit.clone().try_acquire_owned().ok()
+    }
+
+    async fn wait(&self) -> OwnedSemaphorePermit {
+        if let Some(turn) = self.take_now() {
+            return turn;
+        }
+        let last = lock(&self.last).upgrade();
+        if let Some(grant) = last {
+            grant.warn_of_own_wait("a task without a znode");
+        }
+        let turn = self.permit.clone().acquire_owned().await;
+        turn.expect("nobody closes the semaphore")
+    }
+
+    /// True if no task waits or has the turn.
+    fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.permit) == 1
     }
 }
 
@@ -249,9 +335,9 @@ impl fmt::Debug for Queue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Queue")
-            .field("directory", &self.shared.directory)
-            .field("rule", &self.shared.rule)
-            .field("options", &self.shared.options)
+            .field("directory", self.path())
+            .field("rule", &self.shared.queue.rule)
+            .field("options", self.options())
             .finish_non_exhaustive()
     }
 }
@@ -279,5 +365,25 @@ impl Recipe for Queue {
 
     fn session(&self) -> &Session {
         self.session()
+    }
+}
+
+/// Refuses a label that cannot name a znode, or that the rule does not count.
+///
+/// The result is a name with this label. The name of each contender is as long.
+fn check_label(rule: &dyn Rule, label: &str) -> Result<String, InvalidInput> {
+    let identity = Identity::from_random_bits(0);
+    let name = format!("{}{}", identity.name(label), Sequence::from(0));
+    if let Err(error) = NodePath::new(&format!("/{name}")) {
+        let problem = format!("cannot name a znode: {error}");
+        return Err(rule_is_broken(label, &problem));
+    }
+    if name.contains('/') {
+        let problem = "cannot name a znode: the label contains '/'";
+        return Err(rule_is_broken(label, problem));
+    }
+    match Contender::parse(&name, |label| rule.counts(label)) {
+        Some(_) => Ok(name),
+        None => Err(rule_is_broken(label, UNCOUNTED)),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
 use crate::error::Error;
@@ -176,6 +176,16 @@ impl Grant {
     /// The record of the hold, unless its end is reported. The caller reports the end.
     pub(crate) fn take_record(&self) -> Option<HoldRecord> {
         lock(&self.progress).record.take()
+    }
+
+    /// Keeps a turn among the clones of a queue until the deletion of the znode is sent, or until the
+    /// hold is lost.
+    pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
+        self.znode.keep_turn(turn);
+        // A loss before this has found no turn to pass on.
+        if lock(&self.progress).end.is_some() {
+            self.znode.pass_turn();
+        }
     }
 
     /// How long the hold has lasted until now, by the ensemble's clock.

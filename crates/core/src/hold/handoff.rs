@@ -211,7 +211,7 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
-    /// The contender with this number, if it is alone, too. It was created after this one's deletion.
+    /// True if the contender with this number is alone, too. It was created after this one's deletion.
     ///
     /// A directory that was deleted and created again counts from zero. It reaches this number only
     /// after one transaction for each number before. If there were fewer transactions, it is the
@@ -224,24 +224,18 @@ impl Alone {
         sequence: Sequence,
         czxid: i64,
         connection: Option<u64>,
-    ) -> Option<Alone> {
+    ) -> bool {
         let number = self.sequence.get();
         let same_leader = self.czxid >> 32 == czxid >> 32;
         let same_connection = connection.is_some() && self.connection == connection;
         let transactions = czxid.checked_sub(self.czxid);
         let fewer = 0..=i64::from(number);
         // The last number of the count is given out more than once.
-        let is_alone = sequence.get() < i32::MAX
+        sequence.get() < i32::MAX
             && number.checked_add(1) == Some(sequence.get())
             && same_leader
             && same_connection
-            && transactions.is_some_and(|transactions| fewer.contains(&transactions));
-        is_alone.then_some(Alone {
-            sequence,
-            czxid,
-            connection,
-            by_number: true,
-        })
+            && transactions.is_some_and(|transactions| fewer.contains(&transactions))
     }
 }
 

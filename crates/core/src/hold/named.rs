@@ -6,11 +6,10 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::FutureExt;
 
 use crate::hold::deletion::DeleteOutcome;
-use crate::live::last_connection::LastConnection;
 use crate::retry::retry;
 use crate::server::ensemble::{ServerSession, SessionId, Stat};
 use crate::server::error::{ServerError, if_there};
-use crate::sync::SharedWork;
+use crate::sync::{Mutex, SharedWork, lock};
 
 /// A znode whose whole name the recipe chooses. Other clients create znodes of the same name.
 pub(crate) struct Named {
@@ -20,8 +19,8 @@ pub(crate) struct Named {
     is_held: AtomicBool,
     /// The transaction that created the holder's znode.
     czxid: OnceLock<i64>,
-    /// The connection over which the znode was last created or found.
-    pub(crate) seen_over: LastConnection,
+    /// The connection before the znode was last created or looked for.
+    seen_over: Mutex<Option<u64>>,
     /// The one deletion that is under way: a second one could delete the next holder's znode.
     deleting: SharedWork<Result<DeleteOutcome, ServerError>>,
 }
@@ -36,17 +35,29 @@ impl Named {
             is_own,
             is_held: AtomicBool::new(false),
             czxid: OnceLock::new(),
-            seen_over: LastConnection::default(),
+            seen_over: Mutex::default(),
             deleting: SharedWork::default(),
         }
     }
 
-    pub(crate) fn set_held(&self, is_held: bool) {
-        self.is_held.store(is_held, Ordering::Relaxed);
+    /// Notes that the znode of this transaction is its holder's.
+    pub(crate) fn begin_hold(&self, czxid: i64) {
+        self.czxid.get_or_init(|| czxid);
+        self.is_held.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_czxid(&self, czxid: i64) {
-        self.czxid.get_or_init(|| czxid);
+    pub(crate) fn end_hold(&self) {
+        self.is_held.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes the connection, before a request whose answer says whose znode is at the path.
+    pub(crate) fn note_connection(&self, server: &ServerSession) {
+        *lock(&self.seen_over) = server.connection();
+    }
+
+    /// The connection over which the znode was last seen, or an earlier one.
+    pub(crate) fn seen_over(&self) -> Option<u64> {
+        *lock(&self.seen_over)
     }
 
     /// True if the znode found at the path is the holder's.
@@ -62,7 +73,7 @@ impl Named {
         &self,
         server: &ServerSession,
     ) -> Result<Option<(Stat, bool)>, ServerError> {
-        self.seen_over.note(server);
+        self.note_connection(server);
         server.commit_noop().await?;
         let found = if_there(server.get(&self.path).await)?;
         Ok(found.map(|(data, stat)| {
@@ -79,7 +90,9 @@ impl Named {
         let delete = || {
             // Servers that have lost the znode may have that of another holder at the path.
             let is_held = self.is_held.swap(false, Ordering::Relaxed);
-            self.delete(server, is_held && self.seen_over.is_current(server))
+            let seen_over = self.seen_over();
+            let is_certain = seen_over.is_some() && server.connection() == seen_over;
+            self.delete(server, is_held && is_certain)
         };
         retry(ServerError::may_pass, delete).await
     }

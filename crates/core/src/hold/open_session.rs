@@ -58,7 +58,7 @@ impl OpenSession {
         // A hold may have been granted after a later lapse meanwhile.
         for grant in self.take_grants(|grant| grant.terms.epoch < epoch) {
             grant.lose(LossReason::LeaseElapsed);
-            grant.znode.set_held(false);
+            grant.znode.end_hold();
             grant.znode.delete_in_background(());
             if let Some(name) = grant.replacement.get() {
                 self.znodes.contender(name.clone()).delete_in_background(());

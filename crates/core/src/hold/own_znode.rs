@@ -236,16 +236,16 @@ impl Znode {
 
     /// Notes that the hold by this znode is lost. It wakes nobody.
     pub(crate) fn note_lost(&self, reason: LossReason) {
-        self.set_held(false);
+        self.end_hold();
         if reason == LossReason::Deleted {
             self.note_gone();
         }
     }
 
-    /// Of a named znode: notes whether the znode is its holder's.
-    pub(crate) fn set_held(&self, is_held: bool) {
+    /// Of a named znode: notes that the znode may be another holder's.
+    pub(crate) fn end_hold(&self) {
         if let Kind::Named(named) = &self.state.kind {
-            named.set_held(is_held);
+            named.end_hold();
         }
     }
 
@@ -320,6 +320,8 @@ impl Znode {
     }
 
     /// Keeps a turn among the clones of a queue until the deletion of the znode is sent.
+    ///
+    /// The caller passes the turn on if the hold by the znode is lost already.
     pub(crate) fn keep_turn(&self, turn: OwnedSemaphorePermit) {
         *lock(&self.state.turn) = Some(turn);
     }
@@ -373,8 +375,8 @@ impl Znode {
         let (live, znodes) = (self.live(), &self.znodes);
         let directory = name.directory.as_str();
         let nodes = znodes.searches.own_nodes(live, directory, &name.identity);
-        for node in nodes.await? {
-            znodes.deletions.delete(live, &node.path, false).await?;
+        for (path, _) in nodes.await? {
+            znodes.deletions.delete(live, &path, false).await?;
         }
         Ok(DeleteOutcome::Deleted)
     }
@@ -519,7 +521,7 @@ impl ZnodeOwner {
         behind: impl Fn() -> R,
     ) -> R {
         if let Kind::Named(named) = &self.znode.state.kind {
-            named.seen_over.note(server);
+            named.note_connection(server);
         }
         let reply = match self.znode.before_create(&path) {
             Ok(may_exist) => {
@@ -606,20 +608,20 @@ impl ZnodeOwner {
             .searches
             .own_nodes(self.znode.live(), directory.as_str(), &name.identity);
         let mut own = own.await?;
-        own.sort_unstable_by_key(|node| node.stat.czxid);
+        own.sort_unstable_by_key(|(_, stat)| stat.czxid);
         let mut own = own.into_iter();
-        let Some(created) = own.next() else {
+        let Some((path, stat)) = own.next() else {
             return Ok(CreateOutcome::NotCreated);
         };
-        self.znode.set_path(created.path);
+        self.znode.set_path(path);
         // A server has applied two creates. The second znode would keep all later contenders waiting
         // until the session ends.
-        for other in own {
-            let name = ContenderName::at(directory, name.identity, other.path);
+        for (other, _) in own {
+            let name = ContenderName::at(directory, name.identity, other);
             drop(ZnodeOwner::new(&self.session_use, znodes.contender(name)));
         }
         Ok(CreateOutcome::Created {
-            stat: created.stat,
+            stat,
             connection: None,
         })
     }

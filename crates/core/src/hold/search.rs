@@ -13,7 +13,7 @@ use futures_util::future::FutureExt;
 use crate::contender::Identity;
 use crate::live::live_session::LiveSession;
 use crate::retry::retry;
-use crate::server::ensemble::{Created, ServerSession};
+use crate::server::ensemble::{ServerSession, Stat};
 use crate::server::error::{ServerError, if_there};
 use crate::sync::{Mutex, SharedWork, lock};
 
@@ -34,7 +34,7 @@ impl Searches {
         live: &Arc<LiveSession>,
         directory: &str,
         identity: &Identity,
-    ) -> Result<Vec<Created>, ServerError> {
+    ) -> Result<Vec<(String, Stat)>, ServerError> {
         let found = || async {
             let paths = self.own_paths(live, directory, identity).await?;
             owned(&*live.server()?, paths).await
@@ -107,11 +107,11 @@ async fn list_after_commit(
     retry(ServerError::may_pass, list).await
 }
 
-/// Reads the znodes at these paths, and returns those of the session.
+/// Reads the znodes at these paths. The result has the paths and the metadata of the session's own.
 pub(crate) async fn owned(
     server: &ServerSession,
     paths: Vec<String>,
-) -> Result<Vec<Created>, ServerError> {
+) -> Result<Vec<(String, Stat)>, ServerError> {
     if paths.is_empty() {
         return Ok(Vec::new());
     }
@@ -120,11 +120,7 @@ pub(crate) async fn owned(
         let (_, stat) = node?;
         // Two copies of one virtual machine may draw the same identities.
         let is_own = stat.ephemeral_owner == server.id().0;
-        is_own.then_some(Created {
-            path,
-            stat,
-            connection: None,
-        })
+        is_own.then_some((path, stat))
     });
     Ok(owned.collect())
 }

@@ -1,23 +1,11 @@
 //! The wait for a lease that may grant, while the servers answer too late for one.
 
-use std::mem::take;
-use std::time::Duration;
-
 use crate::error::Error;
+use crate::live::late_servers::LeaseWait;
 use crate::live::live_session::LiveSession;
 use crate::retry::Backoff;
 use crate::server::ensemble::{Exchange, ServerSession};
 use crate::server::error::ServerError;
-
-/// A contender gives up its place once its session has left servers this often.
-const SERVERS_TO_TRY: u64 = 5;
-
-/// The wait of a contender whose turn has come, and that has no lease which may grant.
-pub(crate) struct LeaseWait {
-    began: Duration,
-    /// How many servers the session had left by then.
-    servers_left: u64,
-}
 
 impl LiveSession {
     /// Sends one `sync` after another until a hold may be granted.
@@ -52,24 +40,11 @@ impl LiveSession {
         wait: &mut Option<LeaseWait>,
     ) -> Result<(), Error> {
         self.change(|state, now| {
-            let wait = wait.get_or_insert(LeaseWait {
-                began: now,
-                servers_left: state.servers_left,
-            });
-            let tries = match state.has_given_up {
-                true => 1,
-                false => SERVERS_TO_TRY,
-            };
-            if state.servers_left < wait.servers_left + tries {
-                state.is_wanted = true;
-                return Ok(());
-            }
-            state.has_given_up = true;
             let answer = state.last_answer.map(Exchange::took);
-            Err(Error::NoLease {
+            state.late.want(now, wait).map_err(|waited| Error::NoLease {
                 path: path.to_owned(),
                 session: self.id,
-                waited: now.saturating_sub(wait.began),
+                waited,
                 answer: answer.unwrap_or_default(),
             })
         })
@@ -79,7 +54,7 @@ impl LiveSession {
     ///
     /// Otherwise each attempt of a task that tries again would bar the others for a while.
     pub(crate) async fn until_may_enter(&self, path: &str) -> Result<(), Error> {
-        let has_given_up = self.state.borrow().has_given_up;
+        let has_given_up = self.state.borrow().late.has_given_up;
         match has_given_up {
             true => self.until_may_grant(path, &mut None).await,
             false => Ok(()),
@@ -91,17 +66,7 @@ impl LiveSession {
     ///
     /// Call it after an answer: the time until the next one does not count.
     pub(crate) fn leave_late_server(&self, server: &ServerSession) {
-        let leaves = self.change(|state, now| {
-            let since = state.late_since;
-            let is_late = since.is_some_and(|since| now >= since + self.timeout);
-            let leaves = is_late && take(&mut state.is_wanted);
-            if leaves {
-                // A client that cannot choose stays.
-                state.late_since = None;
-                state.servers_left += 1;
-            }
-            leaves
-        });
+        let leaves = self.change(|state, now| state.late.leave(now, self.timeout));
         if leaves {
             server.raw.leave_server();
         }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
+use crate::live::late_servers::LateServers;
 use crate::live::lease::{Lease, LeaseConfig, LeaseEpoch, LeaseEpochNow, SessionOrigin};
 use crate::retry::retry;
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
@@ -51,14 +52,7 @@ pub(crate) struct LiveState {
     connection: Option<u64>,
     /// The last request that was answered through the leader.
     pub(super) last_answer: Option<Exchange>,
-    /// Since when the answers over the connection come too late for a lease that may grant.
-    pub(super) late_since: Option<Duration>,
-    /// True if a contender has waited for a lease since the session left a server for that.
-    pub(super) is_wanted: bool,
-    /// How many servers the session has left.
-    pub(super) servers_left: u64,
-    /// True if a contender has given up its place since the last grant.
-    pub(super) has_given_up: bool,
+    pub(super) late: LateServers,
 }
 
 /// Whether a server answers, and how the session ended.
@@ -109,10 +103,7 @@ impl LiveSession {
             lease,
             connection,
             last_answer: None,
-            late_since: None,
-            is_wanted: false,
-            servers_left: 0,
-            has_given_up: false,
+            late: LateServers::default(),
         };
         let first_identity = ensemble.identity();
         LiveSession {
@@ -301,10 +292,8 @@ impl LiveSession {
         self.change(|state, now| {
             if state.knows(exchange.connection) {
                 state.lease.note_answer(now, exchange);
-                match state.lease.may_grant(now) {
-                    true => (state.late_since, state.is_wanted) = (None, false),
-                    false => state.late_since = state.late_since.or(Some(exchange.answered)),
-                }
+                let may_grant = state.lease.may_grant(now);
+                state.late.note_answer(exchange.answered, may_grant);
             }
             state.last_answer = Some(exchange);
         });
@@ -326,7 +315,7 @@ impl LiveSession {
             let current = server.connection();
             if current.is_some() && !state.knows(current) {
                 state.connection = current;
-                state.late_since = None;
+                state.late.connected_anew();
                 state.lease.connected_anew();
             }
         });
@@ -347,7 +336,9 @@ impl LiveSession {
     pub(crate) fn grant_epoch(&self) -> Option<LeaseEpoch> {
         self.change(|state, now| {
             let may_grant = state.lease.may_grant(now);
-            state.has_given_up &= !may_grant;
+            if may_grant {
+                state.late.note_grant();
+            }
             // The process may have been paused since the last reading of the clock.
             let LeaseEpochNow { epoch, has_lapsed } = state.count_lapse(self.now());
             (may_grant && !has_lapsed).then_some(epoch)

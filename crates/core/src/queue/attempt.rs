@@ -4,7 +4,7 @@ use std::mem::take;
 
 use tokio::sync::Semaphore;
 
-use crate::contender::{Contender, Identity};
+use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::AttemptRecord;
 use crate::hold::Hold;
@@ -15,7 +15,7 @@ use crate::hold_state::FencingToken;
 use crate::live::lease::LeaseEpoch;
 use crate::queue::directory::MissingDirectory;
 use crate::queue::other_waits::OtherWait;
-use crate::queue::session_queue::{Listing, SessionQueue, Turn, UNCOUNTED, rule_is_broken};
+use crate::queue::session_queue::{Listing, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::queue::wait::{Predecessors, Watches, deleted};
 use crate::retry::Backoff;
 use crate::rule::{QueueView, Verdict};
@@ -24,7 +24,6 @@ use crate::rule::{QueueView, Verdict};
 pub(crate) async fn until_granted(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
-    turn: &mut Turn,
 ) -> Result<Hold, Error> {
     loop {
         queue.live.until_may_enter(queue.directory()).await?;
@@ -36,7 +35,7 @@ pub(crate) async fn until_granted(
         let (mut enqueued, listing) = enter(queue).await?;
         drop(permit);
         match until_it_may_hold(&mut enqueued, listing, attempt, true).await? {
-            Some(epoch) => return Ok(enqueued.hold(attempt, epoch, turn)),
+            Some(epoch) => return Ok(enqueued.hold(attempt, epoch)),
             None => attempt.stepped_back(),
         }
     }
@@ -46,7 +45,6 @@ pub(crate) async fn until_granted(
 pub(crate) async fn try_grant(
     queue: &SessionQueue<'_>,
     attempt: &AttemptRecord,
-    turn: &mut Turn,
 ) -> Result<Option<Hold>, Error> {
     queue.open.znodes.abandoned.until_answered(queue.live).await;
     if !would_hold_at_once(queue).await? {
@@ -55,7 +53,7 @@ pub(crate) async fn try_grant(
     queue.live.until_may_enter(queue.directory()).await?;
     let (mut enqueued, listing) = enter(queue).await?;
     let epoch = until_it_may_hold(&mut enqueued, listing, attempt, false).await?;
-    Ok(epoch.map(|epoch| enqueued.hold(attempt, epoch, turn)))
+    Ok(epoch.map(|epoch| enqueued.hold(attempt, epoch)))
 }
 
 /// A contender whose znode exists.
@@ -68,8 +66,11 @@ struct Enqueued<'q> {
     czxid: i64,
     /// The connection that carried the create and its reply. `None` if no reply came.
     created_over: Option<u64>,
-    /// The contender, if its znode was the only child of the directory when it last looked.
-    alone: Option<Alone>,
+    /// The connection over which the queue was last read, or an earlier one.
+    read_over: Option<u64>,
+    /// The contender's number, if its znode was the only child of the directory when it last looked.
+    /// True if the number itself has proven that.
+    alone: Option<(Sequence, bool)>,
     watches: Watches,
 }
 
@@ -99,15 +100,18 @@ async fn until_it_may_hold(
         // A waiter keeps the names of all others no longer than it looks at them.
         drop(take(&mut listing));
         match decision {
-            Decision::Hold => match queue.grant_epoch() {
-                Some(epoch) => return Ok(Some(epoch)),
-                // The session may have expired. After a while without a lease the attempt fails:
-                // the contender would bar all others.
-                None => {
-                    let path = queue.directory();
-                    queue.live.until_may_grant(path, &mut lease_wait).await?;
+            Decision::Hold => {
+                // Servers that have lost their data may have lost the contender, too.
+                let is_stale = queue.server.has_reconnected_since(enqueued.read_over);
+                let granted = (!is_stale).then(|| queue.live.grant_epoch()).flatten();
+                if granted.is_some() {
+                    return Ok(granted);
                 }
-            },
+                // The session may have expired. After a while without a lease the attempt fails: the
+                // contender would bar all others.
+                let path = queue.directory();
+                queue.live.until_may_grant(path, &mut lease_wait).await?;
+            }
             Decision::StepBack | Decision::Wait(_) if !may_wait => return Ok(None),
             Decision::StepBack => {
                 let znode = &enqueued.owner.znode;
@@ -131,7 +135,7 @@ async fn until_it_may_hold(
                 }
             }
         }
-        listing = queue.list_again().await?;
+        listing = enqueued.list_again().await?;
     }
 }
 
@@ -150,17 +154,19 @@ async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing
     };
     let (mut enqueued, (names, data)) =
         create_contender(queue, known.may_be_missing, &reads).await?;
-    let me = queue.parse(enqueued.name());
-    if let (Some(last), Some(me)) = (known.last, &me) {
-        let (czxid, connection) = (enqueued.czxid, enqueued.created_over);
-        enqueued.alone = last.proves_alone(me.sequence(), czxid, connection);
+    if let (Some(last), Some(me)) = (known.last, queue.parse(enqueued.name())) {
+        let (czxid, created_over) = (enqueued.czxid, enqueued.created_over);
+        if last.proves_alone(me.sequence(), czxid, created_over) {
+            enqueued.alone = Some((me.sequence(), true));
+            let listing = queue.listing_of_one(me, data).await?;
+            return Ok((enqueued, listing));
+        }
     }
     let listing = match names {
-        _ if enqueued.alone.is_some() => queue.listing_of_one(me, data).await,
-        Some(names) => queue.listing_of(names, data).await,
-        None => queue.list().await,
+        Some(names) => queue.listing_of(names, data).await?,
+        None => queue.list().await?,
     };
-    Ok((enqueued, listing?))
+    Ok((enqueued, listing))
 }
 
 /// Creates the contender's znode, and the directory if it is missing.
@@ -191,8 +197,8 @@ async fn create_contender<'q, R>(
         let name = ContenderName::new(&shared.directory, identity);
         let mut owner = ZnodeOwner::new(shared.session.session_use(), znodes.contender(name));
         let path = || identity.path(path, &shared.label);
-        // The number of the znode may prove that nobody else is in the queue.
-        queue.note_connection();
+        // Before the create: the number of the znode may prove that nobody else is in the queue.
+        let read_over = queue.server.connection();
         let create = owner.create(server, path, options.get_data(), acl, reads);
         let (outcome, sent) = create.await?;
         let (czxid, created_over) = match outcome {
@@ -216,6 +222,7 @@ async fn create_contender<'q, R>(
             owner,
             czxid,
             created_over,
+            read_over,
             alone: None,
             watches: Watches::default(),
         };
@@ -226,6 +233,12 @@ async fn create_contender<'q, R>(
 impl Enqueued<'_> {
     fn name(&self) -> &str {
         self.queue.name(self.owner.znode.path())
+    }
+
+    /// Lists the queue again, and notes the connection before.
+    async fn list_again(&mut self) -> Result<Listing, Error> {
+        self.read_over = self.queue.server.connection();
+        self.queue.list_again().await
     }
 
     // The watches are not `Sync`, so a shared reference would make the future not `Send`.
@@ -240,20 +253,15 @@ impl Enqueued<'_> {
             if !some_left || !rule.looks_behind() {
                 break;
             }
-            *listing = queue.list_again().await?;
+            *listing = self.list_again().await?;
         }
         let contenders = &listing.contenders;
         let name = self.name();
         let Some(me) = contenders.iter().position(|it| it.name() == name) else {
             return Err(deleted(queue, self.owner.znode.path()).await);
         };
-        let alone = Alone {
-            sequence: contenders[me].sequence(),
-            czxid: self.czxid,
-            connection: queue.read_over(),
-            by_number: false,
-        };
-        self.alone = (listing.children == 1).then(|| self.alone.unwrap_or(alone));
+        let by_number = self.alone.is_some_and(|(_, by_number)| by_number);
+        self.alone = (listing.children == 1).then(|| (contenders[me].sequence(), by_number));
         match ask_rule(queue, contenders, me, listing.data.as_deref()).await? {
             Verdict::Hold => Ok(Decision::Hold),
             Verdict::StepBack if me + 1 < contenders.len() => Ok(Decision::StepBack),
@@ -270,14 +278,16 @@ impl Enqueued<'_> {
     }
 
     /// Holds. The lease may grant after this number of lapses.
-    fn hold(mut self, attempt: &AttemptRecord, epoch: LeaseEpoch, turn: &mut Turn) -> Hold {
+    fn hold(mut self, attempt: &AttemptRecord, epoch: LeaseEpoch) -> Hold {
         let (shared, znode) = (self.queue.shared, &self.owner.znode);
-        // Before a loss of the hold can be noticed, which passes the turn on.
-        if let Some(turn) = turn.take() {
-            znode.keep_turn(turn);
-        }
-        if let Some(alone) = self.alone {
-            znode.note_alone(alone);
+        if let Some((sequence, by_number)) = self.alone {
+            let (czxid, connection) = (self.czxid, self.read_over);
+            znode.note_alone(Alone {
+                sequence,
+                czxid,
+                connection,
+                by_number,
+            });
         }
         let token = FencingToken::from(self.czxid);
         let terms = Terms {

@@ -1,31 +1,23 @@
-//! A queue: what its clones share, and the directory as one ZooKeeper session reads it.
+//! A queue: what it is made of, and the directory as one ZooKeeper session reads it.
 
 use std::iter::zip;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
+use crate::contender::{Contender, order, ordered_by_czxid, recipe_of};
 use crate::error::Error;
 use crate::events::RecipeInfo;
-use crate::hold::Hold;
-use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
-use crate::live::last_connection::LastConnection;
-use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::queue::options::QueueOptions;
-use crate::recipe::QueueEntry;
 use crate::retry::retry;
-use crate::rule::{QueueView, Rule};
+use crate::rule::Rule;
 use crate::server::ensemble::{Node, Pending, ServerSession};
 use crate::server::error::{ServerError, if_there};
 use crate::session::handle::Session;
-use crate::sync::{Mutex, lock};
 
-/// What the clones of a queue share.
+/// What a queue is made of.
 pub(crate) struct SharedQueue {
     pub(crate) session: Session,
     pub(crate) directory: NodePath,
@@ -33,63 +25,7 @@ pub(crate) struct SharedQueue {
     /// The label of the contenders that the queue creates.
     pub(crate) label: String,
     pub(crate) options: QueueOptions,
-    /// `None` if each attempt is a contender.
-    pub(crate) turns: Option<Turns>,
     pub(crate) info: Arc<RecipeInfo>,
-}
-
-impl SharedQueue {
-    /// Notes that the hold has the turn, if there are turns.
-    pub(crate) fn note_turn(&self, hold: &Hold) {
-        if let Some(turns) = &self.turns {
-            *lock(&turns.last) = Arc::downgrade(&hold.view.grant);
-        }
-    }
-}
-
-/// The turns of the tasks that share one contender of the process.
-pub(crate) struct Turns {
-    /// One permit, which the tasks take first in, first out.
-    permit: Arc<Semaphore>,
-    /// The grant whose hold had the last turn.
-    last: Mutex<Weak<Grant>>,
-}
-
-/// The turn of an attempt, until the znode of its hold takes it. `None` if the queue has no turns.
-pub(crate) type Turn = Option<OwnedSemaphorePermit>;
-
-impl Default for Turns {
-    fn default() -> Turns {
-        Turns {
-            permit: Arc::new(Semaphore::new(1)),
-            last: Mutex::default(),
-        }
-    }
-}
-
-impl Turns {
-    /// The turn, if no other task has it or waits for it.
-    pub(crate) fn take_now(&self) -> Turn {
-        self.permit.clone().try_acquire_owned().ok()
-    }
-
-    pub(crate) async fn wait(&self) -> Turn {
-        let turn = self.take_now();
-        if turn.is_some() {
-            return turn;
-        }
-        let last = lock(&self.last).upgrade();
-        if let Some(grant) = last {
-            grant.warn_of_own_wait("a task without a znode");
-        }
-        let turn = self.permit.clone().acquire_owned().await;
-        Some(turn.expect("nobody closes the semaphore"))
-    }
-
-    /// True if no task waits or has the turn.
-    pub(crate) fn is_idle(&self) -> bool {
-        Arc::strong_count(&self.permit) == 1
-    }
 }
 
 /// A queue as one attempt reads it, in one ZooKeeper session.
@@ -98,8 +34,6 @@ pub(crate) struct SessionQueue<'a> {
     pub(crate) open: &'a Arc<OpenSession>,
     pub(crate) live: &'a Arc<LiveSession>,
     pub(crate) server: Arc<ServerSession>,
-    /// The connection over which the queue was last read.
-    read_over: LastConnection,
 }
 
 /// The children of the directory, and its data.
@@ -139,17 +73,7 @@ impl<'a> SessionQueue<'a> {
             open,
             live,
             server,
-            read_over: LastConnection::default(),
         })
-    }
-
-    /// The epoch of a grant by what was read of the queue. `None` if the lease does not allow it, or if
-    /// the session has reconnected since the read: the queue is listed again.
-    ///
-    /// Servers that have lost their data may have lost the contender, too.
-    pub(crate) fn grant_epoch(&self) -> Option<LeaseEpoch> {
-        let is_last = self.read_over.is_last(&self.server);
-        is_last.then(|| self.live.grant_epoch()).flatten()
     }
 
     pub(crate) fn failed(&self, error: ServerError) -> Error {
@@ -196,19 +120,8 @@ impl<'a> SessionQueue<'a> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
     }
 
-    /// Notes the connection, before a request whose answer says who is in the queue.
-    pub(crate) fn note_connection(&self) {
-        self.read_over.note(&self.server);
-    }
-
-    /// The connection over which the queue was last read, or an earlier one.
-    pub(crate) fn read_over(&self) -> Option<u64> {
-        self.read_over.number()
-    }
-
     /// Asks for the directory's names.
     pub(crate) fn send_list(&self) -> Pending<Vec<String>> {
-        self.note_connection();
         self.server.list(self.directory())
     }
 
@@ -248,12 +161,12 @@ impl<'a> SessionQueue<'a> {
     /// The listing of a directory whose only child is this contender, once its data is read.
     pub(crate) async fn listing_of_one(
         &self,
-        only: Option<Contender>,
+        only: Contender,
         data: Option<Pending<Node>>,
     ) -> Result<Listing, Error> {
         match data_of(data).await {
             Ok(data) => Ok(Listing {
-                contenders: only.into_iter().collect(),
+                contenders: vec![only],
                 children: 1,
                 data,
                 ..Listing::default()
@@ -325,7 +238,7 @@ impl<'a> SessionQueue<'a> {
     }
 
     /// Reads the znodes of these contenders. `None` is a missing znode.
-    async fn read_each(
+    pub(crate) async fn read_each(
         &self,
         contenders: impl Iterator<Item = &Contender>,
     ) -> Result<Vec<Option<Node>>, Error> {
@@ -346,51 +259,8 @@ async fn data_of(sent: Option<Pending<Node>>) -> Result<Option<Vec<u8>>, ServerE
     }
 }
 
-/// Lists the contenders that the rule counts, in the order of the queue.
-pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>, Error> {
-    let mut listing = queue.list().await?;
-    if listing.is_missing {
-        let (live, server) = (queue.live, &*queue.server);
-        live.refuse_missing_chroot(server, queue.directory())
-            .await?;
-    }
-    queue.put_in_order(&mut listing).await?;
-    let read = queue.read_each(listing.contenders.iter()).await?;
-    // A contender without a znode has left since the list.
-    let read = zip(listing.contenders, read);
-    let (contenders, nodes): (Vec<_>, Vec<_>) =
-        read.filter_map(|(it, node)| Some((it, node?))).unzip();
-    let (rule, data) = (&*queue.shared.rule, listing.data.as_deref());
-    let each = nodes.into_iter().enumerate().map(|(position, node)| {
-        let me = &contenders[position];
-        let holds = rule.holds(&QueueView::new(&contenders[..position], me, data));
-        QueueEntry::new(position, me.name(), node, holds)
-    });
-    Ok(each.collect())
-}
-
 pub(crate) const UNCOUNTED: &str = "does not count the contenders that it creates";
 
 pub(crate) fn rule_is_broken(label: &str, problem: &str) -> InvalidInput {
     InvalidInput::new("rule with the label", label, problem)
-}
-
-/// Refuses a label that cannot name a znode, or that the rule does not count.
-///
-/// The result is a name with this label. The name of each contender is as long.
-pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<String, InvalidInput> {
-    let identity = Identity::from_random_bits(0);
-    let name = format!("{}{}", identity.name(label), Sequence::from(0));
-    if let Err(error) = NodePath::new(&format!("/{name}")) {
-        let problem = format!("cannot name a znode: {error}");
-        return Err(rule_is_broken(label, &problem));
-    }
-    if name.contains('/') {
-        let problem = "cannot name a znode: the label contains '/'";
-        return Err(rule_is_broken(label, problem));
-    }
-    match Contender::parse(&name, |label| rule.counts(label)) {
-        Some(_) => Ok(name),
-        None => Err(rule_is_broken(label, UNCOUNTED)),
-    }
 }

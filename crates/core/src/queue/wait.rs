@@ -12,7 +12,6 @@ use crate::hold::handoff::{grants_on_deletion, grants_on_mark};
 use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::Znode;
 use crate::hold_state::LossReason;
-use crate::live::last_connection::LastConnection;
 use crate::live::lease::LeaseEpoch;
 use crate::live::live_session::{LiveSession, Status};
 use crate::queue::session_queue::SessionQueue;
@@ -139,7 +138,7 @@ impl Watches {
             .filter(|path| !self.others.iter().any(|(watched, _)| watched == path))
             .collect();
         if wants_own || !missing.is_empty() {
-            self.own.requested_over.note(server);
+            self.own.requested_over = server.connection();
         }
         let own = wants_own.then(|| server.get_and_watch(znode.path()));
         let reads: Vec<Read> = missing.iter().map(|it| server.get_and_watch(it)).collect();
@@ -251,7 +250,7 @@ struct OwnWatch {
     /// The connection before the last watch on a contender or on the own znode was requested.
     ///
     /// Over a later one, events may come in another order than they happened in.
-    requested_over: LastConnection,
+    requested_over: Option<u64>,
 }
 
 impl OwnWatch {
@@ -278,7 +277,8 @@ impl OwnWatch {
     /// If both znodes are watched over one connection, every earlier event of the own znode is
     /// known. After a reconnect an earlier event may come later.
     fn is_certain(&mut self, server: &ServerSession) -> Result<bool, LossReason> {
-        let is_same_connection = self.requested_over.is_current(server);
+        let over = self.requested_over;
+        let is_same_connection = over.is_some() && server.connection() == over;
         match &mut self.watch {
             Some(watch) => Ok(watch.is_certain()? && is_same_connection),
             None => Ok(false),

@@ -165,6 +165,16 @@ impl ServerSession {
         }
     }
 
+    /// True if the session has another connection than this one, over which something was asked.
+    ///
+    /// Servers that a later connection has reached may have lost data, so an earlier answer says
+    /// nothing of them. Without a connection the session has not reconnected: the lease says how long
+    /// the answer counts.
+    pub(crate) fn has_reconnected_since(&self, connection: Option<u64>) -> bool {
+        let now = self.connection();
+        now.is_some() && now != connection
+    }
+
     /// Waits until the session has another connection than at this call, or is over.
     ///
     /// A watch on children can miss a change at a reconnect: if the servers have come back with an

@@ -114,8 +114,8 @@ async fn delete(server: &Arc<ServerSession>, kind: &Kind) -> Result<(), ServerEr
             let (names, prefix) = (server.list(directory.as_str()).await?, identity.prefix());
             let own = names.iter().filter(|name| name.starts_with(&prefix));
             let own = own.map(|name| format!("{directory}/{name}")).collect();
-            for node in owned(server, own).await? {
-                if_there(server.delete(&node.path).await)?;
+            for (path, _) in owned(server, own).await? {
+                if_there(server.delete(&path).await)?;
             }
             Ok(())
         }

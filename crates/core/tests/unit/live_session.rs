@@ -178,7 +178,7 @@ async fn late_answers_over_two_connections_do_not_add_up() {
             waits.expect("the session has left no server meanwhile");
             live.leave_late_server(&server);
         }
-        live.state.borrow().servers_left
+        live.state.borrow().late.left
     };
     assert_eq!(late(7).await, 0);
     script.reconnect();
@@ -201,5 +201,5 @@ async fn session_whose_contender_has_its_lease_stays_at_a_server_that_is_late_af
         live.note_answer(script.exchange(live.now() - 5 * SECOND));
         live.leave_late_server(&server);
     }
-    assert_eq!(live.state.borrow().servers_left, 0);
+    assert_eq!(live.state.borrow().late.left, 0);
 }

@@ -35,8 +35,9 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let session = Session::connect_in_background("zk.invalid", ConnectOptions::new());
     let queue = Queue::new(&session.expect("a good address"), "/locks", Unasked);
     let shared = queue.expect("a good path").shared;
+    let shared = &shared.queue;
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
-    let queue = SessionQueue::new(&shared, &open).expect("it is open");
+    let queue = SessionQueue::new(shared, &open).expect("it is open");
     let own = open.znodes.contender(name("/locks/own"));
     let mut watches = Watches::default();
     let on = Predecessors {
@@ -55,9 +56,10 @@ fn own_watch(watch: Watch) -> (Arc<Scripted>, Arc<ServerSession>, OwnWatch) {
     let (live, script) = Scripted::open(Duration::from_millis(1));
     let server = script.server();
     let znode = SessionZnodes::new(&live, DEFAULT_MAXBUFFER).contender(name("/own"));
-    let mut own = OwnWatch::default();
-    own.requested_over.note(&server);
-    own.watch = Some(LossWatch::new(znode, server.clone(), Some(watch)));
+    let own = OwnWatch {
+        requested_over: server.connection(),
+        watch: Some(LossWatch::new(znode, server.clone(), Some(watch))),
+    };
     (script, server, own)
 }
 
