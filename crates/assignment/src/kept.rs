@@ -87,10 +87,10 @@ async fn keep_up_to_date<S: Source>(
     let mut backoff = Backoff::default();
     while let Ok(server) = session.server(source.path()).await {
         let read = async {
-            if caught_up != Some(server.id()) {
+            if caught_up != Some(server.id) {
                 source.reset();
                 server.sync(source.path().as_str()).await?;
-                caught_up = Some(server.id());
+                caught_up = Some(server.id);
             }
             source.read(&server).await
         };

@@ -66,7 +66,7 @@ impl Layout {
 pub(crate) async fn is_persistent(session: &Session, path: &NodePath) -> Result<bool, Error> {
     let server = session.server(path).await?;
     let found = server.get_each(&[path.to_string()]).await;
-    let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+    let found = found.map_err(|error| Error::at(path.as_str(), server.id, error))?;
     let mut found = found.into_iter().flatten();
     Ok(found.any(|(_, stat)| stat.ephemeral_owner == 0))
 }
@@ -86,7 +86,7 @@ pub(crate) async fn create_directory(
                     missing.extend(next.parent());
                 }
                 Err(error) if !error.is(Refusal::NodeExists) => {
-                    return Err(Error::at_create(next.as_str(), server.id(), error));
+                    return Err(Error::at_create(next.as_str(), server.id, error));
                 }
                 _ => drop(missing.pop()),
             }

@@ -219,7 +219,7 @@ impl Assignment {
             // The servers have lost their data since this worker has started.
             self.begin().await?;
         }
-        let failed = |error| Error::at(directory.as_str(), server.id(), error);
+        let failed = |error| Error::at(directory.as_str(), server.id, error);
         Plans::new(directory, &children.map_err(failed)?)
     }
 }

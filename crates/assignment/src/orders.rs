@@ -44,7 +44,7 @@ impl AssignmentOperator {
         path: &NodePath,
         order: Option<&[u8]>,
     ) -> Result<(), Error> {
-        let failed = |error| Error::at(path.as_str(), server.id(), error);
+        let failed = |error| Error::at(path.as_str(), server.id, error);
         let layout = &self.layout;
         let paths = [&layout.partitions, &layout.orders, path].map(NodePath::to_string);
         let nodes = server.get_each(&paths).await.map_err(failed)?;
@@ -70,7 +70,7 @@ impl AssignmentOperator {
             (None, None) => None,
         });
         let written = server.transact(&operations).await;
-        let refused = |failure| Error::at_transaction(path, server.id(), failure, &operations);
+        let refused = |failure| Error::at_transaction(path, server.id, failure, &operations);
         written.map(drop).map_err(refused)
     }
 }

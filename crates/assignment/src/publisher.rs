@@ -121,7 +121,7 @@ impl Assignment {
     /// The server of the session that has created the znode.
     async fn server_of(&self, known: &Published) -> Result<Arc<ServerSession>, Error> {
         let server = self.session.server(&known.path).await?;
-        match server.id() == known.session {
+        match server.id == known.session {
             true => Ok(server),
             false => Err(Error::SessionOver {
                 path: known.path.to_string(),
@@ -137,7 +137,7 @@ impl Assignment {
         let server = self.server_of(&published[0]).await?;
         let paths: Vec<String> = published.iter().map(|it| it.path.to_string()).collect();
         let found = server.get_each(&paths).await;
-        let found = found.map_err(|error| Error::at(&paths[0], server.id(), error))?;
+        let found = found.map_err(|error| Error::at(&paths[0], server.id, error))?;
         for (known, found) in published.iter_mut().zip(found) {
             let is_foreign = |stat: &Stat| SessionId(stat.ephemeral_owner) != known.session;
             known.at_server = match found {

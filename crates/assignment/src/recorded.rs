@@ -118,7 +118,7 @@ async fn write(
     partitions: &Partitions,
     acl: &[Acl],
 ) -> Result<(), Error> {
-    let session = server.id();
+    let session = server.id;
     let parts = partitions.pieces(FULL);
     let names: Vec<String> = (1..parts.len())
         .map(|it| child(path, generation, it))
@@ -148,7 +148,7 @@ pub(crate) async fn record(
     let generation = session.ensemble().identity().prefix();
     let write = async |server: Arc<ServerSession>| {
         let found = read(&server, path).await;
-        let found = found.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+        let found = found.map_err(|error| Error::at(path.as_str(), server.id, error))?;
         match found.recorded {
             Recorded::Unreadable(at, problem)
                 if !replaces || matches!(problem, Unreadable::Version(_)) =>

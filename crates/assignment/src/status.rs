@@ -108,7 +108,7 @@ impl AssignmentOperator {
     pub async fn status(&self) -> Result<AssignmentStatus, Error> {
         let layout = &self.layout;
         let read = async |server: Arc<ServerSession>| {
-            let failed = |error| Error::at(layout.base.as_str(), server.id(), error);
+            let failed = |error| Error::at(layout.base.as_str(), server.id, error);
             let mut children = Vec::new();
             for directory in directories(layout) {
                 children.push(match read_children(&server, directory).await {

@@ -116,7 +116,7 @@ pub(crate) async fn examine(
     let (directory, stat) = match nearest(&server, path).await {
         Ok(found) => found,
         Err(error) => {
-            let error = Error::at(path, server.id(), error);
+            let error = Error::at(path, server.id, error);
             findings.push(Finding::bad(&error.into()));
             return Ok(findings);
         }
@@ -406,7 +406,7 @@ async fn creates(server: &ServerSession, directory: &str, path: &str) -> Finding
         Ok(()) => Finding::good(format!(
             "may create and delete in {directory}{missing}; a write takes {took:.1?}"
         )),
-        Err(error) => Finding::bad(&Error::at(directory, server.id(), error).into()),
+        Err(error) => Finding::bad(&Error::at(directory, server.id, error).into()),
     }
 }
 

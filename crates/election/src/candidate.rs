@@ -71,7 +71,7 @@ impl Candidate {
         change: &impl Fn(&mut DirectoryData),
     ) -> Result<(), Error> {
         let path = self.path().as_str();
-        let failed = |error: ServerError| Error::at(path, server.id(), error);
+        let failed = |error: ServerError| Error::at(path, server.id, error);
         let (bytes, stat) = server.get(path).await.map_err(failed)?;
         let old = DirectoryData::parse(&bytes).ok_or_else(|| {
             let problem = "has data of another program, which is not overwritten";
@@ -90,7 +90,7 @@ impl Candidate {
             Some(leader) => leader.transaction().operation(write).commit().await?,
             None => {
                 let write = [write];
-                let refused = |failure| Error::at_transaction(path, server.id(), failure, &write);
+                let refused = |failure| Error::at_transaction(path, server.id, failure, &write);
                 server.transact(&write).await.map_err(refused)?
             }
         };

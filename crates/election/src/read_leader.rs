@@ -44,7 +44,7 @@ pub(crate) async fn read_leader(
             match read_once(&server, directory).await {
                 Ok(leader) => return Ok(leader),
                 Err(error @ ServerError::Refused(_)) => {
-                    return Err(Error::at(directory.as_str(), server.id(), error));
+                    return Err(Error::at(directory.as_str(), server.id, error));
                 }
                 Err(ServerError::OutcomeUnknown(_) | ServerError::SessionOver(_)) => {}
             }

@@ -80,9 +80,9 @@ async fn read_and_watch(
     caught_up: &mut Option<SessionId>,
 ) -> Result<(Option<Leader>, Watch), ServerError> {
     let path = directory.as_str();
-    if *caught_up != Some(server.id()) {
+    if *caught_up != Some(server.id) {
         server.sync(path).await?;
-        *caught_up = Some(server.id());
+        *caught_up = Some(server.id);
     }
     loop {
         let children = match server.list(path).await {

@@ -182,7 +182,7 @@ impl Group {
             (None, IfTaken::Refuse) => {
                 let server = self.session.server(path).await?;
                 let taken = ServerError::Refused(Refusal::NodeExists);
-                Err(Error::at(path.as_str(), server.id(), taken))
+                Err(Error::at(path.as_str(), server.id, taken))
             }
         }
     }
@@ -209,7 +209,7 @@ impl Group {
             match read_members(&server, &self.path).await {
                 Ok(members) => return Ok(members),
                 Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                Err(error) => return Err(Error::at(self.path.as_str(), server.id(), error)),
+                Err(error) => return Err(Error::at(self.path.as_str(), server.id, error)),
             }
         }
     }

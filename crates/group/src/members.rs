@@ -81,9 +81,9 @@ async fn keep_up_to_date(
         // Begun before the watch is set, so that no later reconnect is missed.
         let reconnected = server.reconnected();
         let read = async {
-            if caught_up != Some(server.id()) {
+            if caught_up != Some(server.id) {
                 server.sync(directory.as_str()).await?;
-                caught_up = Some(server.id());
+                caught_up = Some(server.id);
             }
             read_and_watch(&server, directory).await
         };

@@ -67,7 +67,7 @@ impl Follower {
                     self.present = None;
                 }
                 looked => {
-                    let id = present.server.id();
+                    let id = present.server.id;
                     return looked.map_err(|error| Error::at(self.root.as_str(), id, error));
                 }
             }

@@ -88,7 +88,7 @@ impl Overview {
             match Overview::look(server.clone(), path.as_str()).await {
                 Err(ServerError::SessionOver(_)) => {}
                 looked => {
-                    return looked.map_err(|error| Error::at(path.as_str(), server.id(), error));
+                    return looked.map_err(|error| Error::at(path.as_str(), server.id, error));
                 }
             }
         }

@@ -337,7 +337,7 @@ impl Semaphore {
             Err(error) if ServerError::is(&error, Refusal::NoNode) => {
                 return Ok(agreement.permits());
             }
-            Err(error) => return Err(Error::at(path.as_str(), server.id(), error)),
+            Err(error) => return Err(Error::at(path.as_str(), server.id, error)),
         };
         let permits = u64::from(agreement.learn(&data)?);
         let claimed: u64 = names
@@ -380,7 +380,7 @@ impl Semaphore {
             Ok((data, _)) if data.is_empty() => Ok(None),
             Ok((data, _)) => Ok(Some(agreement.read(&data)?)),
             Err(error) if error.is(Refusal::NoNode) => Ok(None),
-            Err(error) => Err(Error::at(path.as_str(), server.id(), error)),
+            Err(error) => Err(Error::at(path.as_str(), server.id, error)),
         }
     }
 
@@ -433,7 +433,7 @@ impl Semaphore {
         let path = agreement.path();
         loop {
             let server = self.queue.session().server(path).await?;
-            let at = |error| Error::at(path.as_str(), server.id(), error);
+            let at = |error| Error::at(path.as_str(), server.id, error);
             // A server that lags behind would let nobody write what it has not yet seen.
             let synced = server.sync(path.as_str());
             let read = server.get(path.as_str());
@@ -462,7 +462,7 @@ impl Semaphore {
                     ..
                 }) => {}
                 Err(failure) => {
-                    let (path, session) = (path.as_str(), server.id());
+                    let (path, session) = (path.as_str(), server.id);
                     return Err(Error::at_transaction(path, session, failure, &write));
                 }
             }

@@ -83,14 +83,14 @@ impl Doctor {
         let queue = if self.path == "/" { "/any" } else { &self.path };
         let server = session.server(&NodePath::new(queue)?).await?;
         let found = nearest(&server, &self.path).await;
-        let (directory, _) = found.map_err(|error| Error::at(&self.path, server.id(), error))?;
+        let (directory, _) = found.map_err(|error| Error::at(&self.path, server.id, error))?;
         let runs = async {
             let (node, acl) = (
                 runs_in(&directory),
                 [Acl::new(Permission::ALL, AuthId::anyone())],
             );
             let created = server.create(&node, b"", CreateMode::Ephemeral, &acl).await;
-            created.map_err(|error| Error::at(&node, server.id(), error))?;
+            created.map_err(|error| Error::at(&node, server.id, error))?;
             Ok(())
         };
         let chroot = session.ensemble().facts().chroot.trim_end_matches('/');

@@ -60,7 +60,7 @@ impl Evict {
                 let text = format!("{node}: it has gone by itself; nothing was done");
                 return Err(Failure::new(Exit::Conflict, text));
             }
-            Err(error) => return Err(Error::at(node, server.id(), error).into()),
+            Err(error) => return Err(Error::at(node, server.id, error).into()),
         }
         print(&format!(
             "{} was removed from the queue\n",

@@ -146,5 +146,5 @@ pub(super) async fn look(
 ) -> Result<QueueStatus, Error> {
     let server = session.server(path).await?;
     let read = QueueStatus::read(&server, path, most).await;
-    read.map_err(|error| Error::at(path.as_str(), server.id(), error))
+    read.map_err(|error| Error::at(path.as_str(), server.id, error))
 }

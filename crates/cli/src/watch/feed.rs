@@ -63,7 +63,7 @@ impl Source {
             }
             let server = session.server(&path).await?;
             let queue = QueueStatus::read(&server, &path, 0).await;
-            let queue = queue.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+            let queue = queue.map_err(|error| Error::at(path.as_str(), server.id, error))?;
             if !queue.is_empty() || queue.foreign().is_empty() {
                 return Ok(Source::Queue(path));
             }
@@ -157,7 +157,7 @@ async fn look(
     rows: usize,
 ) -> Result<(QueueStatus, BoxFuture<'static, ()>), Error> {
     let server = session.server(path).await?;
-    let at = |error| Error::at(path.as_str(), server.id(), error);
+    let at = |error| Error::at(path.as_str(), server.id, error);
     let (queue, watches) = read(&server, path, rows).await.map_err(at)?;
     let changed = select_all(watches).map(|_| ()).boxed();
     Ok((queue, changed))

@@ -272,7 +272,7 @@ async fn selected_queue_stays_selected_while_others_come_and_go() {
     app.update(stage.look().await, Addresses::default());
     types(&mut app, "\n");
     shows(&mut app, ["/c: exclusive lock"]);
-    stage.simulation.administrator().expire(client.id());
+    stage.simulation.administrator().expire(client.id);
     app.update(stage.look().await, Addresses::default());
     shows(&mut app, ["/c: no contender is here any more"]);
     types(&mut app, "\x1b");

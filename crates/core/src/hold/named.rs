@@ -77,7 +77,7 @@ impl Named {
         server.commit_noop().await?;
         let found = if_there(server.get(&self.path).await)?;
         Ok(found.map(|(data, stat)| {
-            let is_of_session = SessionId(stat.ephemeral_owner) == server.id();
+            let is_of_session = SessionId(stat.ephemeral_owner) == server.id;
             (stat, is_of_session && (self.is_own)(&data, &stat))
         }))
     }

@@ -119,7 +119,7 @@ pub(crate) async fn owned(
     let owned = zip(paths, nodes).filter_map(|(path, node)| {
         let (_, stat) = node?;
         // Two copies of one virtual machine may draw the same identities.
-        let is_own = stat.ephemeral_owner == server.id().0;
+        let is_own = stat.ephemeral_owner == server.id.0;
         is_own.then_some((path, stat))
     });
     Ok(owned.collect())

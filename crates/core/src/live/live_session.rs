@@ -107,7 +107,7 @@ impl LiveSession {
         };
         let first_identity = ensemble.identity();
         LiveSession {
-            id: server.id(),
+            id: server.id,
             timeout: server.timeout,
             probe_interval: config.probe_interval(),
             probe_phase: first_identity.share_of(config.probe_interval()),

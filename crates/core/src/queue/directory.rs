@@ -107,7 +107,7 @@ impl<'a> MissingDirectory<'a> {
                     mode = CreateMode::Persistent;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => pause_if_unknown.wait().await,
-                Err(error) => return Err(Error::at_create(path.as_str(), server.id(), error)),
+                Err(error) => return Err(Error::at_create(path.as_str(), server.id, error)),
             }
         }
         Ok(())

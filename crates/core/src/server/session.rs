@@ -123,11 +123,6 @@ impl From<ServerError> for TransactionError {
 }
 
 impl ServerSession {
-    /// The id of the session. It is the `ephemeralOwner` of the session's ephemeral znodes.
-    pub fn id(&self) -> SessionId {
-        self.id
-    }
-
     /// The last known state of the connection.
     ///
     /// The session is over once a server has shortened its timeout: the lease counts with the longer

@@ -204,7 +204,7 @@ async fn tree_ends_with_its_session_and_is_removed_when_it_is_dropped() {
         "{watches:?}"
     );
     make(&simulation, "/b");
-    simulation.administrator().expire(server.id());
+    simulation.administrator().expire(server.id);
     assert_eq!(tree.next().await, created("/b"));
     assert_eq!(tree.next().await, None);
     let over = server.watch_tree("/b").await;

@@ -26,7 +26,7 @@ impl JobZnode {
             let error = match server.get(path.as_str()).await {
                 Ok((data, stat)) => return Ok((JobRecord::at(path, &data)?, stat)),
                 Err(error) if error.is(Refusal::NoNode) => return Ok((None, Stat::default())),
-                Err(error) => Error::at(path.as_str(), server.id(), error),
+                Err(error) => Error::at(path.as_str(), server.id, error),
             };
             match error {
                 Error::OutcomeUnknown { .. } => {

@@ -282,7 +282,7 @@ async fn what_is_unusual_is_marked() {
 
     let overview = look(&viewer(&simulation).await).await;
     let marks = |path: &str| overview.queue(path).expect("it is shown").marks();
-    let session_id = one.id();
+    let session_id = one.id;
     let shared = Mark::SharedSession {
         session_id,
         places: 2,
@@ -343,7 +343,7 @@ async fn session_with_too_many_znodes_is_near_its_limit() {
         let [found] = &overview.sessions()[..] else {
             panic!("{:?}", overview.sessions())
         };
-        assert_eq!(found.session_id, one.id());
+        assert_eq!(found.session_id, one.id);
         assert_eq!((found.holds, found.waits + 1), (1, found.znodes));
         found.is_near_its_limit()
     };

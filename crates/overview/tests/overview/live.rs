@@ -228,7 +228,7 @@ impl Chaos {
             94..97 => self.delay_a_read(),
             _ => {
                 let number = self.rng.usize(..self.clients.len());
-                administrator.expire(self.clients[number].id());
+                administrator.expire(self.clients[number].id);
                 self.clients[number] = client(&self.simulation, &format!("client {number}")).await;
             }
         }
@@ -474,7 +474,7 @@ async fn burst_of_changes_is_shown_by_few_requests() {
     let requests = simulation.counters().requests_of(VIEWER) - before;
     println!("{NUMBER} contenders: {requests} requests");
     assert!(requests < 3 * NUMBER as u64 / 128, "{requests}");
-    simulation.administrator().expire(one.id());
+    simulation.administrator().expire(one.id);
     until_shown(&mut live, |it| it.overview.queues().is_empty()).await;
 }
 
@@ -489,7 +489,7 @@ async fn end_of_a_holder_is_shown_within_the_pause() {
     queue(&one, &format!("/lock/{CURATOR}lock-"), "one").await;
     queue(&other, &format!("/lock/{CURATOR}lock-"), "other").await;
     let mut live = live(&viewer).await;
-    simulation.administrator().expire(one.id());
+    simulation.administrator().expire(one.id);
     let began = simulation.now();
     until_shown(&mut live, |it| {
         rows(&it.overview.queues()[0]) == ["other lock holds"]

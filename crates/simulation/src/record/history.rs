@@ -14,7 +14,7 @@ use zookeeper_recipes_core::ensemble::{SessionEnd, SessionId};
 /// let simulation = Simulation::default();
 /// let session = simulation.process("worker").connect().await?;
 ///
-/// let opened = Change::SessionOpened { session: session.id() };
+/// let opened = Change::SessionOpened { session: session.id };
 /// assert_eq!(simulation.history()[0].change, opened);
 /// # Ok(())
 /// # }

@@ -40,7 +40,7 @@ async fn confirms_a_session_that_comes_back() {
     assert!(session.list("/").await.is_err());
     sleep(milliseconds(50)).await;
     assert!(session.connection().is_some());
-    assert_eq!(simulation.administrator().server_of(session.id()), Some(0));
+    assert_eq!(simulation.administrator().server_of(session.id), Some(0));
     assert!(comes(milliseconds(20), session.sync("/")).await);
 }
 
@@ -57,7 +57,7 @@ async fn takes_no_request_of_a_session_from_where_it_was_before() {
         assert!(session.list("/").await.is_err());
         assert!(created.await.is_err());
         session.sync("/").await.unwrap();
-        assert_eq!(simulation.administrator().server_of(session.id()), Some(0));
+        assert_eq!(simulation.administrator().server_of(session.id), Some(0));
         assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
         sleep(GIVEN_UP).await;
         assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
@@ -66,7 +66,7 @@ async fn takes_no_request_of_a_session_from_where_it_was_before() {
 
 async fn move_to(simulation: &Simulation, session: &ServerSession, server: usize) {
     let administrator = simulation.administrator();
-    while administrator.server_of(session.id()) != Some(server) || session.connection().is_none() {
+    while administrator.server_of(session.id) != Some(server) || session.connection().is_none() {
         simulation.process("a").disconnect();
         sleep(milliseconds(20)).await;
     }
@@ -128,7 +128,7 @@ async fn is_deposed_and_steps_down_in_time() {
         assert!(cut.elapsed() <= latest, "{:?}", cut.elapsed());
         // It finds one of the others, and its session lives.
         create_ephemeral(&session, "/a").await;
-        assert_ne!(simulation.administrator().server_of(session.id()), Some(0));
+        assert_ne!(simulation.administrator().server_of(session.id), Some(0));
     }
 }
 

@@ -10,7 +10,7 @@ const EXPIRED: ConnectionState = ConnectionState::Ended(SessionEnd::Expired);
 async fn ends_the_session(simulation: Simulation, forget: bool) {
     let session = connect(&simulation, "a").await;
     create_ephemeral(&session, "/old").await;
-    let (id, watching) = (session.id(), session.get_and_watch("/old").await.unwrap().2);
+    let (id, watching) = (session.id, session.get_and_watch("/old").await.unwrap().2);
     if forget {
         simulation.faults().forget(id);
     }
@@ -46,11 +46,11 @@ async fn comes_by_chance_to_those_that_have_expired() {
     });
     simulation.process("a").disconnect();
     sleep(milliseconds(100)).await;
-    assert_eq!(simulation.administrator().sessions(), [session.id()]);
+    assert_eq!(simulation.administrator().sessions(), [session.id]);
     assert!(session.connection().is_some());
     simulation.process("a").partition(TIMEOUT);
     sleep(TIMEOUT / 2).await;
-    simulation.administrator().expire(session.id());
+    simulation.administrator().expire(session.id);
     sleep(TIMEOUT).await;
     assert_eq!(session.state(), EXPIRED);
 }

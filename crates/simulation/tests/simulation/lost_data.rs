@@ -97,7 +97,7 @@ async fn session_of_a_backup_continues_with_its_znodes_of_then() {
         let list = session.list("/").await.unwrap();
         assert_eq!(list, ["deleted", "kept", "n-0000000002", "zookeeper"]);
         let ours = simulation.administrator().sessions();
-        assert_eq!(ours, [session.id()]);
+        assert_eq!(ours, [session.id]);
     }
 }
 
@@ -151,7 +151,7 @@ async fn what_is_not_committed_is_in_no_backup() {
     assert_eq!(simulation.administrator().sessions().len(), 2);
     let backup = simulation.faults().back_up();
     simulation.faults().restore(&backup, SOON);
-    assert_eq!(simulation.administrator().sessions(), [session.id()]);
+    assert_eq!(simulation.administrator().sessions(), [session.id]);
     opening.abort();
 }
 

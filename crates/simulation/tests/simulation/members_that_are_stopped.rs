@@ -28,7 +28,7 @@ async fn sessions_of_a_stopped_member_go_on_elsewhere() {
         connected_again(&session).await;
         create(&session, "/a", CreateMode::Ephemeral).await;
         let administrator = simulation.administrator();
-        assert_ne!(administrator.server_of(session.id()), Some(1));
+        assert_ne!(administrator.server_of(session.id), Some(1));
     }
 }
 
@@ -81,7 +81,7 @@ async fn nothing_is_served_and_no_session_expires_without_a_quorum() {
     simulation.faults().start_member(1);
     sleep(milliseconds(20)).await;
     assert_eq!(names(&simulation), ["a", "zookeeper"]);
-    assert_eq!(simulation.administrator().sessions(), [session.id()]);
+    assert_eq!(simulation.administrator().sessions(), [session.id]);
 }
 
 #[tokio::test(start_paused = true)]

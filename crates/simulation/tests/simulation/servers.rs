@@ -37,7 +37,7 @@ async fn that_follow_let_a_session_continue_before_they_have_applied_all_that_th
     assert!(matches!(next, Some(ConnectionState::Disconnected { .. })));
     let next = states.next().await;
     assert!(matches!(next, Some(ConnectionState::Connected { .. })));
-    let server = simulation.administrator().server_of(reader.id());
+    let server = simulation.administrator().server_of(reader.id);
     assert_ne!(server, Some(simulation.administrator().leader()));
     let old = reader.list("/").await.unwrap();
     assert_eq!(old, ["zookeeper"], "an old state");
@@ -90,7 +90,7 @@ async fn never_show_a_session_less_than_it_has_seen() {
             let path = format!("/{round}");
             make(&simulation, &path);
             if round % 3 == 0 {
-                simulation.faults().disconnect(session.id());
+                simulation.faults().disconnect(session.id);
             }
             if let Ok(names) = session.list("/").await {
                 assert!(names.len() >= seen);

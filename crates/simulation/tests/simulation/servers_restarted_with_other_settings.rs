@@ -19,11 +19,11 @@ async fn give_a_session_that_comes_back_less_and_its_client_ends_it() {
     let simulation = servers(1, 3);
     let session = connect(&simulation, "a").await;
     let administrator = simulation.administrator();
-    assert_eq!(administrator.timeout_of(session.id()), Some(TIMEOUT));
+    assert_eq!(administrator.timeout_of(session.id), Some(TIMEOUT));
     let less = settings(TICK, Some(TIMEOUT / 2));
     simulation.faults().restart(less, milliseconds(100));
     sleep(TICK).await;
-    assert_eq!(administrator.timeout_of(session.id()), Some(TIMEOUT / 2));
+    assert_eq!(administrator.timeout_of(session.id), Some(TIMEOUT / 2));
     assert!(matches!(session.state(), ConnectionState::Ended(_)));
 }
 

@@ -136,7 +136,7 @@ async fn are_not_applied_for_on_a_connection_they_have_left() {
         simulation.faults().inject(late.on(RequestKind::Create));
         let acl = everyone();
         let created = session.create("/d/n", b"", CreateMode::Ephemeral, &acl);
-        simulation.faults().disconnect(session.id());
+        simulation.faults().disconnect(session.id);
         assert!(is_unknown(&created.await));
         session.sync("/d").await.unwrap();
         let names = session.list("/d").await.unwrap();

@@ -22,7 +22,7 @@ async fn ends_after(simulation: &Simulation, silent: &[usize]) -> Duration {
         faults.cut_off_from_clients(*server, Way::Both);
     }
     let broken = simulation.now();
-    faults.disconnect(session.id());
+    faults.disconnect(session.id);
     sleep(seconds(5)).await;
     assert!(session.connection().is_none());
     simulation.process("a").partition(FOR_GOOD);

@@ -67,7 +67,7 @@ pub(crate) async fn connect_to(
 ) -> Arc<ServerSession> {
     loop {
         let session = connect(simulation, process).await;
-        if simulation.administrator().server_of(session.id()) == Some(server) {
+        if simulation.administrator().server_of(session.id) == Some(server) {
             return session;
         }
     }
@@ -97,7 +97,7 @@ pub(crate) async fn comes<F: Future>(within: Duration, future: F) -> bool {
 pub(crate) fn when_ended(simulation: &Simulation, session: &ServerSession) -> Option<Duration> {
     let history = simulation.history();
     let ended = history.iter().find(|committed| {
-        matches!(committed.change, Change::SessionEnded { session: ended, .. } if ended == session.id())
+        matches!(committed.change, Change::SessionEnded { session: ended, .. } if ended == session.id)
     });
     ended.map(|committed| committed.at)
 }
