@@ -4,6 +4,7 @@
 //! children whose names begin with the generation in the first line. One write of the data replaces
 //! the whole record. The write checks the children, so another writer cannot have deleted them.
 
+use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -75,7 +76,7 @@ async fn read_parts(
     Ok(Some((recorded, children)))
 }
 
-fn child(path: &NodePath, generation: &str, index: usize) -> String {
+fn child(path: &NodePath, generation: &str, index: impl fmt::Display) -> String {
     format!("{path}/{generation}-{index}")
 }
 
@@ -128,7 +129,11 @@ async fn write(
         server.create(name, part.as_bytes(), mode, acl)
     });
     for (name, created) in names.iter().zip(join_all(creates).await) {
-        created.map_err(|error| Error::at_create(name, session, error))?;
+        match created {
+            // By an earlier attempt of this call: nobody else has its generation.
+            Err(error) if error.is(Refusal::NodeExists) => {}
+            created => drop(created.map_err(|error| Error::at_create(name, session, error))?),
+        }
     }
     let data = format!("{}{generation} {}\n{}", head(KIND), names.len(), parts[0]);
     let mut operations = vec![Operation::set_data(path.as_str(), data).at_version(over)];
@@ -170,8 +175,11 @@ pub(crate) async fn record(
             Err(Some(Refusal::BadVersion)) => return Ok(None),
             _ => written?,
         }
-        // The earlier record is not read any more. A child that remains does no harm.
-        join_all(found.children.iter().map(|child| server.delete(child))).await;
+        // The earlier record is not read any more. A child that remains does no harm. An attempt whose
+        // answer was lost may have written the record that was read.
+        let own = child(path, &generation, "");
+        let earlier = found.children.iter().filter(|it| !it.starts_with(&own));
+        join_all(earlier.map(|child| server.delete(child))).await;
         Ok(Some(partitions.clone()))
     };
     repeat(session, path, write).await

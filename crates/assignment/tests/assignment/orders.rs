@@ -1,6 +1,6 @@
 //! Orders of operators whose requests the servers apply late.
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join};
 
 use crate::support::*;
 
@@ -116,5 +116,48 @@ async fn partitions_whose_call_was_dropped_do_not_come_after_later_ones() {
         sleep(LATE * 10).await;
         let status = second.status().await.expect("an answer");
         assert_eq!(status.partitions.len(), later.len());
+    }
+}
+
+/// The record is long, so it has parts. They are there when the write is repeated.
+#[tokio::test(start_paused = true)]
+async fn long_record_is_written_though_a_request_is_lost_or_comes_after_another_record() {
+    let names = || (0..5_000).map(|it| format!("tenant-number-{it:05}"));
+    let faults = [
+        (FaultKind::RequestLost, RequestKind::Create),
+        (FaultKind::ReplyLost, RequestKind::Create),
+        (FaultKind::RequestLost, RequestKind::Transact),
+        (FaultKind::ReplyLost, RequestKind::Transact),
+        (FaultKind::RequestLate(LATE), RequestKind::Transact),
+    ];
+    for (fault, request) in faults {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let first = operator(&simulation, "first").await;
+        let second = operator(&simulation, "second").await;
+        let few = || second.set_partitions(Partitions::numbered(2));
+        few().await.expect("an answer");
+        let lost = Fault::new(fault).of_process("first").on(request);
+        simulation.faults().inject(lost);
+        let other = async {
+            sleep(LATE / 2).await;
+            match fault {
+                FaultKind::RequestLate(_) => few().await,
+                _ => Ok(()),
+            }
+        };
+        let written = timeout(
+            LONG,
+            join(first.set_partitions(Partitions::named(names())), other),
+        );
+        let (written, other) = written.await.expect("in time");
+        written.unwrap_or_else(|error| panic!("{fault:?} of {request:?}: {error}"));
+        other.expect("an answer");
+        assert_eq!(simulation.faults().waiting(), 0);
+        let status = second.status().await.expect("all parts are there");
+        assert_eq!(status.partitions.len(), names().count());
+        let parts = simulation
+            .administrator()
+            .children(&format!("{PATH}/partitions"));
+        assert_eq!(parts.len(), 3, "none of another record is left: {parts:?}");
     }
 }
