@@ -6,11 +6,13 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::ready;
+use futures_util::stream::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::Operation;
-use zookeeper_recipes_core::{Backoff, Error, Refusal};
+use zookeeper_recipes_core::{Backoff, Error, Refusal, SessionState};
 use zookeeper_recipes_election::Term;
 use zookeeper_recipes_group::GroupState;
 use zookeeper_recipes_lock::ExclusiveLock;
@@ -76,6 +78,10 @@ impl Assignment {
             took: Duration::ZERO,
             unreadable: None,
         };
+        // The first state is the present one.
+        let states = self.session.states().skip(1);
+        let is_connected = |state: &SessionState| matches!(state, SessionState::Connected(_));
+        let mut reconnects = states.filter(|state| ready(is_connected(state)));
         let mut backoff = Backoff::default();
         loop {
             let (rest, ends) = match self.plan(&term, &mut desk).await {
@@ -94,7 +100,8 @@ impl Assignment {
             backoff = Backoff::default();
             sleep(rest).await;
             let left = ends.map(|end| end.saturating_duration_since(Instant::now()));
-            match timeout(left.unwrap_or(Duration::MAX), desk.changed()).await {
+            let changed = desk.changed(&mut reconnects);
+            match timeout(left.unwrap_or(Duration::MAX), changed).await {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 // Somebody may have deleted a plan that a worker has not read yet.
@@ -244,9 +251,18 @@ fn rest(took: Duration, has_deferred: bool) -> Duration {
 
 impl Desk {
     /// Waits until a part of the state has changed. False if the session is closed.
-    async fn changed(&mut self) -> bool {
+    ///
+    /// After a reconnect the plans must be read again, because an older backup can have others.
+    async fn changed(
+        &mut self,
+        reconnects: &mut (impl Stream<Item = SessionState> + Unpin),
+    ) -> bool {
         tokio::select! {
             biased;
+            Some(_) = reconnects.next() => {
+                self.plans = None;
+                true
+            }
             changed = self.workers.changed() => changed.is_ok(),
             changed = self.state.changed() => changed.is_ok(),
         }

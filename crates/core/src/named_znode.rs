@@ -159,7 +159,7 @@ impl NamedZnode {
                 if let Some(stat) = Box::pin(self.create_or_find(data)).await? {
                     return Ok(stat);
                 }
-                match self.server.get_and_watch(self.path.as_str()).await {
+                match self.server.get_and_keep_watch(self.path.as_str()).await {
                     // After any event of the znode the next step is another create.
                     Ok((_, stat, watch)) => {
                         if stat.ephemeral_owner == self.open.live.id.0 {

@@ -126,7 +126,7 @@ async fn check_holds(session: &Session, server: &ServerSession) {
         let path = format!("{directory}/{NAME}");
         let created = create(server, path, CreateMode::EphemeralSequential).await;
         server
-            .get_and_watch(&created.path)
+            .get_and_keep_watch(&created.path)
             .await
             .expect("it is there")
     })
@@ -149,8 +149,8 @@ async fn check_waiters(session: &Session, server: &ServerSession) {
         // The simulation remembers each list.
         server.list("/locks/watch").await.expect("it is there");
         let (own, other) = (
-            server.get_and_watch(&created.path).await,
-            server.get_and_watch(&created.path).await,
+            server.get_and_keep_watch(&created.path).await,
+            server.get_and_keep_watch(&created.path).await,
         );
         (own.expect("it is there"), other.expect("it is there"))
     })

@@ -68,6 +68,7 @@ impl Leadership {
     /// | on standby, or a successor is named: the same, and the names | 2 | 2 | 2 |
     /// | then, each candidate that comes or goes: both again | 2 more | 2 more | 2 |
     /// | the directory's data changes: as at the beginning | 1 or 2 more | 1 or 2 more | 1 or 2 |
+    /// | the session reconnects: as at the beginning, and the removal of the old watches | 2 or 4 more | 1 or 2 more | 0 |
     ///
     /// # Cancel safety
     ///

@@ -1,6 +1,9 @@
 //! Transfers of the leadership: naming the successor, and resigning for it.
 
-use futures_util::future::{Either, select};
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use futures_util::future::FutureExt;
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{
     Backoff, Contender, Error, HoldView, InvalidInput, QueueView, ServerError,
@@ -87,11 +90,11 @@ impl Candidate {
     }
 }
 
-/// Fires with the first of two watches.
-pub(crate) fn either(left: Watch, right: Watch) -> Watch {
-    Box::pin(async move {
-        match select(left, right).await {
-            Either::Left((event, _)) | Either::Right((event, _)) => event,
-        }
-    })
+/// Fires with the first of two watches. Both stay set until it is dropped.
+pub(crate) fn either(mut left: Watch, mut right: Watch) -> Watch {
+    let first = move |context: &mut Context<'_>| match left.poll_unpin(context) {
+        Poll::Pending => right.poll_unpin(context),
+        fired => fired,
+    };
+    poll_fn(first).boxed()
 }

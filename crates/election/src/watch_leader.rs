@@ -32,6 +32,8 @@ async fn keep_up_to_date(
 ) {
     // A server may open a session before it has caught up with its leader.
     let mut caught_up = None;
+    // Dropped when the next watches are set, so that no request removes one in between.
+    let mut watched = None;
     let mut backoff = Backoff::default();
     while let Ok(server) = session.server(directory).await {
         let read = read_and_watch(&server, directory, &mut caught_up).await;
@@ -42,7 +44,7 @@ async fn keep_up_to_date(
                 set(state, leader);
                 backoff = Backoff::default();
                 // Any event is a reason to read again, the end of the session too.
-                changed.await;
+                watched.insert(changed).await;
                 continue;
             }
             Err(ServerError::Refused(refusal)) if refusal != Refusal::Throttled => {

@@ -78,8 +78,6 @@ async fn keep_up_to_date(
     let mut watched = None;
     let mut backoff = Backoff::default();
     while let Ok(server) = session.server(directory).await {
-        // Begun before the watch is set, so that no later reconnect is missed.
-        let reconnected = server.reconnected();
         let read = async {
             if caught_up != Some(server.id) {
                 server.sync(directory.as_str()).await?;
@@ -94,12 +92,7 @@ async fn keep_up_to_date(
                 set(state, GroupState::Members(members));
                 backoff = Backoff::default();
                 // Any event is a reason to read again, the end of the session too.
-                tokio::select! {
-                    biased;
-                    _ = watched.insert(changed) => {}
-                    // A watch on children can miss a change at a reconnect.
-                    () = reconnected => {}
-                }
+                watched.insert(changed).await;
                 continue;
             }
             Err(ServerError::Refused(refusal)) if refusal != Refusal::Throttled => {

@@ -113,6 +113,7 @@ impl SingleNodeLock {
     /// |---|---|---|---|
     /// | the lock is free: a create | 1 | 1 | 0 |
     /// | the lock is taken: a refused create and a read, again after each release that another contender wins | 2 more each time | 2 more each time | 1 |
+    /// | the session of the holder reconnects: its znode, and the removal of its old watch | 2 | 1 | 0 |
     ///
     /// The release is one request, and wakes all waiters.
     ///

@@ -112,3 +112,40 @@ async fn worker_publishes_again_after_a_reconnect_if_its_record_is_another_one()
             .await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn all_follow_the_partitions_and_the_plans_that_a_backup_has_restored() {
+    let simulation = Simulation::with(|it| it.servers = 3);
+    let mut fleet = Fleet::new(simulation, 2);
+    fleet.start_all(&["a"]).await;
+    let operator = fleet.operator().await;
+    let mut status = operator.watch_status().await.expect("an answer");
+    let mut shows = async |count: usize| {
+        let shown = status.wait_for(|status| status.partitions.len() == count);
+        let shown = timeout(LONG, shown).await;
+        assert!(shown.is_ok_and(|shown| shown.is_ok()), "{count}");
+    };
+    let backup = fleet.simulation.faults().back_up();
+    let more = operator.set_partitions(Partitions::numbered(4)).await;
+    more.expect("an answer");
+    shows(4).await;
+    fleet
+        .until("more are owned", |judge| judge.owners().len() == 4)
+        .await;
+    let faults = fleet.simulation.faults();
+    faults.restore(&backup, Duration::from_secs(1));
+    sleep(Duration::from_secs(2)).await;
+    fleet.judge.begin_anew();
+    // The servers admit the clients once they have committed something in the new epoch.
+    fleet.create(&["/later"], b"");
+    shows(2).await;
+    sleep(LONG).await;
+    let status = operator.status().await.expect("an answer");
+    let mut partitions = status.partitions.iter();
+    assert!(partitions.all(|it| it.owner.is_some()), "{status:?}");
+    assert_eq!(status.partitions.len(), 2);
+    for (partition, worker) in fleet.judge.owners() {
+        let is_recorded = status.partitions.iter().any(|it| it.id == partition);
+        assert!(is_recorded, "{worker} owns {partition}");
+    }
+}

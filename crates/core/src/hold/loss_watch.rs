@@ -96,7 +96,11 @@ async fn watch_until_lost(
                 return loss;
             }
         }
-        match server.get_and_watch(znode.path()).await {
+        let read = match znode.has_unique_name() {
+            true => server.get_and_keep_watch(znode.path()),
+            false => server.get_and_watch(znode.path()),
+        };
+        match read.await {
             Ok((_, stat, set)) => {
                 if let Some(loss) = znode.loss(&stat) {
                     return loss;

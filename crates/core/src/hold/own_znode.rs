@@ -279,10 +279,17 @@ impl Znode {
         is_closed_to_others(self.path())
     }
 
+    /// True if nobody else creates a znode of this name.
+    pub(crate) fn has_unique_name(&self) -> bool {
+        matches!(self.state.kind, Kind::Contender(_))
+    }
+
     /// True if the znode found at the path is this one.
+    ///
+    /// Servers that have come back with an older backup give the numbers of transactions out again.
     pub(crate) fn is_still(&self, stat: &Stat) -> bool {
         match &self.state.kind {
-            Kind::Named(named) => named.is_still(stat),
+            Kind::Named(named) => stat.ephemeral_owner == self.live().id.0 && named.is_still(stat),
             Kind::Contender(_) => true,
         }
     }

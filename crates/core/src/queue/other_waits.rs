@@ -50,8 +50,6 @@ impl OtherWait {
 async fn list_and_watch(
     queue: &SessionQueue<'_>,
 ) -> Result<(Listing, Option<BoxFuture<'static, ()>>), Error> {
-    // Begun before the watch is set, so that no later reconnect is missed.
-    let reconnected = queue.server.reconnected();
     let path = queue.directory();
     let list = || async {
         // Sent in this order, because the data must not be older than the names.
@@ -76,9 +74,6 @@ async fn list_and_watch(
             biased;
             _ = watch => {}
             _ = or_pending(data_watch) => {}
-            // A watch on children can miss a change at a reconnect. The end of the session ends the
-            // attempt.
-            () = reconnected => {}
         }
     };
     Ok((queue.listing(names, data), Some(changed.boxed())))

@@ -92,6 +92,8 @@ impl Watches {
                 None => {
                     self.look_pace = look_pace();
                     match self.next_event().await {
+                        // After a reconnect the next loop shows if the directory's data has changed.
+                        Ok((path, WatchEvent::Unwatched)) if path == directory => continue,
                         Ok(event) => event,
                         Err(loss) => return Err(lost(queue, znode, loss).await),
                     }
@@ -140,8 +142,13 @@ impl Watches {
         if wants_own || !missing.is_empty() {
             self.own.requested_over = server.connection();
         }
-        let own = wants_own.then(|| server.get_and_watch(znode.path()));
-        let reads: Vec<Read> = missing.iter().map(|it| server.get_and_watch(it)).collect();
+        // Nobody else creates a znode of a contender's name, so its deletion is never missed.
+        let own = wants_own.then(|| server.get_and_keep_watch(znode.path()));
+        let read = |path: &&str| match Some(*path) == directory {
+            true => server.get_and_watch(path),
+            false => server.get_and_keep_watch(path),
+        };
+        let reads: Vec<Read> = missing.iter().map(read).collect();
 
         let mut missed = match own {
             Some(own) => self.await_own(queue, znode, own).await?,

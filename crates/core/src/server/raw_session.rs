@@ -98,9 +98,10 @@ impl fmt::Debug for SessionId {
 
 /// A watch on the server. It resolves once, with its event.
 ///
-/// [`WatchEvent::Unwatched`] means that the watch is not set any more, and has seen no event: the
-/// session is over, or the znode must be read again. Some servers close the connection if a client
-/// sets its watches again after a reconnect.
+/// [`WatchEvent::Unwatched`] means that the watch has seen no event: the session is over, or the znode
+/// must be read again. So it is
+/// [after a reconnect](crate::ensemble::ServerSession#after-a-reconnect), and some servers close the
+/// connection if a client sets its watches again.
 ///
 /// # Cancel safety
 ///

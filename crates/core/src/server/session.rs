@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures_util::future::{self, FutureExt, Ready};
+use futures_util::future::{self, BoxFuture, FutureExt, Ready};
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use tokio::sync::watch;
 use zookeeper_recipes_connection::{
-    Answer, ConnectionState, Exchange, RequestError, TreeEvent, TreeEvents,
+    Answer, ConnectionState, Exchange, RequestError, TreeEvent, TreeEvents, WatchEvent,
 };
 use zookeeper_recipes_protocol::{
     Acl, AuthId, CreateMode, ErrorCode, OpCode, Operation, Outcome, PathRequest, ReadRequest,
@@ -19,7 +19,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
-use crate::server::raw_session::{RawReply, RawSession, SessionId, Watch};
+use crate::server::raw_session::{RawReply, RawSession, SessionId, Watch, boxed_reply};
 use crate::server::scope::Scope;
 
 /// Parses an answer whose reply has this form. A `$watch` has to be set, too.
@@ -42,6 +42,15 @@ macro_rules! reply {
 ///
 /// Each method sends its request when it is called: see [`Pending`]. Dropping the last reference
 /// closes the session. [`states`](Self::states) then ends with [`ConnectionState::Ended`].
+///
+/// # After a reconnect
+///
+/// A client that reconnects sets its watches again with the last transaction that it has seen. If the
+/// servers have come back with an older backup, all that they have is older, and such a watch stays
+/// silent about what the backup has changed. So a watch of the methods here also resolves once the
+/// session has reconnected, with [`WatchEvent::Unwatched`], and the caller reads again. If the caller
+/// drops the watch only after that read, no request removes it in between.
+/// [`get_and_keep_watch`](Self::get_and_keep_watch) is the exception.
 #[derive(Clone)]
 pub struct ServerSession {
     /// What sends its requests.
@@ -170,19 +179,6 @@ impl ServerSession {
         now.is_some() && now != connection
     }
 
-    /// Waits until the session has another connection than at this call, or is over.
-    ///
-    /// A watch on children can miss a change at a reconnect: if the servers have come back with an
-    /// older backup, they take the change for one that the client has seen.
-    pub fn reconnected(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (before, mut states) = (self.connection(), self.states());
-        let is_same = move |state: &ConnectionState| match state {
-            ConnectionState::Connected { connection, .. } => Some(*connection) == before,
-            _ => true,
-        };
-        async move { while states.next().await.is_some_and(|state| is_same(&state)) {} }
-    }
-
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
     /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
@@ -238,9 +234,11 @@ impl ServerSession {
     }
 
     /// Reads the names of a znode's children, and watches for created and deleted children.
+    ///
+    /// The watch also resolves [after a reconnect](Self#after-a-reconnect).
     pub fn list_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
         let names = reply!(ReplyBody::Children { children }, watch => (children, watch));
-        self.read(path, true, RequestBody::GetChildren, names)
+        self.read_and_watch(path, RequestBody::GetChildren, names)
     }
 
     /// Reads the names of a znode's children, in no order, and the metadata of the znode itself.
@@ -257,19 +255,27 @@ impl ServerSession {
 
     /// Reads a znode, and watches for a change of its data and for its deletion.
     ///
-    /// If the znode does not exist, no watch is set.
+    /// If the znode does not exist, no watch is set. The watch also resolves
+    /// [after a reconnect](Self#after-a-reconnect).
     pub fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
-        let node = reply!(
-            ReplyBody::Data { data, stat }, watch => (data.unwrap_or_default(), stat, watch)
-        );
-        self.read(path, true, RequestBody::GetData, node)
+        self.read_and_watch(path, RequestBody::GetData, watched_node)
+    }
+
+    /// As [`get_and_watch`](Self::get_and_watch), and the watch does not resolve at a reconnect.
+    ///
+    /// It reports each deletion. It can miss that a restored backup has other data, or that another
+    /// client has created the znode anew. So it is for a znode whose name no other client uses, or
+    /// whose deletion alone counts.
+    pub fn get_and_keep_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
+        self.read(path, true, RequestBody::GetData, watched_node)
     }
 
     /// Reads the metadata of a znode, and watches for its creation, change and deletion.
     ///
-    /// `None` means that the znode does not exist. The watch is set even then.
+    /// `None` means that the znode does not exist. The watch is set even then. It also resolves
+    /// [after a reconnect](Self#after-a-reconnect).
     pub fn exists_and_watch(&self, path: &str) -> Pending<(Option<Stat>, Watch)> {
-        self.read(path, true, RequestBody::Exists, |answer, watch| {
+        self.read_and_watch(path, RequestBody::Exists, |answer, watch| {
             match (if_there(accepted(answer))?, watch) {
                 (Some(ReplyBody::Stat(stat)), Some(watch)) => Ok((Some(stat), watch)),
                 (None, Some(watch)) => Ok((None, watch)),
@@ -424,6 +430,37 @@ impl ServerSession {
         self.ask(request, parse)
     }
 
+    /// A read whose watch also resolves once the session has reconnected.
+    fn read_and_watch<T>(
+        &self,
+        path: &str,
+        request: fn(ReadRequest) -> RequestBody,
+        parse: Parse<T>,
+    ) -> Pending<T> {
+        let (states, asked_over) = (self.connection_states.clone(), self.connection());
+        let until_reconnect = |reply: RawReply| {
+            boxed_reply(async move {
+                let (answer, watch) = reply.await?;
+                let over = answer.exchange.connection.or(asked_over);
+                let reconnected = reconnected(states, over).boxed();
+                let watch = watch.map(|watch| UntilReconnect { watch, reconnected }.boxed());
+                Ok((answer, watch))
+            })
+        };
+        match self.read(path, true, request, parse) {
+            Pending(Asked::Sent {
+                reply,
+                parse,
+                chroot,
+            }) => Pending(Asked::Sent {
+                reply: until_reconnect(reply),
+                parse,
+                chroot,
+            }),
+            known => known,
+        }
+    }
+
     fn ask<T, E>(&self, request: Result<RequestBody, E>, parse: Parse<T, E>) -> Pending<T, E> {
         match request {
             Ok(request) => Pending(Asked::Sent {
@@ -440,6 +477,37 @@ impl fmt::Debug for ServerSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "ServerSession({})", self.id)
     }
+}
+
+/// A watch that also resolves once the session has reconnected.
+///
+/// The server has it until it is dropped. If the caller reads the znode again before that, no request
+/// removes the watch.
+struct UntilReconnect {
+    watch: Watch,
+    reconnected: BoxFuture<'static, ()>,
+}
+
+impl Future for UntilReconnect {
+    type Output = WatchEvent;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<WatchEvent> {
+        let event = self.watch.poll_unpin(context);
+        if event.is_ready() {
+            return event;
+        }
+        let reconnected = self.reconnected.poll_unpin(context);
+        reconnected.map(|()| WatchEvent::Unwatched)
+    }
+}
+
+/// Resolves once the session has another connection than `over`, or is over.
+async fn reconnected(mut states: watch::Receiver<ConnectionState>, over: Option<u64>) {
+    let is_later = |state: &ConnectionState| match state {
+        ConnectionState::Connected { connection, .. } => Some(*connection) != over,
+        _ => false,
+    };
+    let _ = states.wait_for(is_later).await;
 }
 
 /// A watch of a znode and all znodes below it. If it is dropped, the server forgets the watch.
@@ -577,6 +645,19 @@ fn node(result: Outcome) -> Result<Node, ServerError> {
         Outcome::GetData { data, stat } => Ok((data.unwrap_or_default(), stat)),
         Outcome::Error(code) => Err(code.into()),
         other => Err(unexpected(&other)),
+    }
+}
+
+/// A znode that is watched.
+fn watched_node(
+    answer: Answer,
+    watch: Option<Watch>,
+) -> Result<(Vec<u8>, Stat, Watch), ServerError> {
+    match (accepted(answer)?, watch) {
+        (ReplyBody::Data { data, stat }, Some(watch)) => {
+            Ok((data.unwrap_or_default(), stat, watch))
+        }
+        (other, _) => Err(unexpected(&other)),
     }
 }
 

@@ -84,20 +84,19 @@ impl Processes {
         let created = create().await;
         self.simulation.faults().restore(&backup, SOON / 2);
         sleep(SOON).await;
-        self.admit_clients();
+        admit_clients(&self.simulation);
         for session in [&self.one, &self.other] {
             until(|| session.is_connected()).await;
         }
         assert_eq!([self.one.id(), self.other.id()], ids);
         created
     }
+}
 
-    /// Commits as many transactions as the clients have seen: the servers admit no client before.
-    fn admit_clients(&self) {
-        for number in 0..50 {
-            let path = format!("/later-{number}");
-            make(&self.simulation, &path);
-        }
+/// Commits as many transactions as the clients have seen: the servers admit no client before.
+fn admit_clients(simulation: &Simulation) {
+    for number in 0..50 {
+        make(simulation, &format!("/later-{number}"));
     }
 }
 
@@ -202,7 +201,7 @@ async fn holder_whose_single_znode_was_lost_does_not_delete_that_of_the_next_one
         // It ends before the lease does.
         simulation.process("one").partition(SOON * 11 / 5);
         sleep(SOON).await;
-        processes.admit_clients();
+        admit_clients(simulation);
         let next = hold_single(&processes.other).await;
         assert!(!processes.one.is_connected(), "seed {seed}");
         held_meanwhile += u32::from(held.is_held());
@@ -212,4 +211,65 @@ async fn holder_whose_single_znode_was_lost_does_not_delete_that_of_the_next_one
         assert!(next.is_held(), "seed {seed}: {:?}", next.state());
     }
     assert!(held_meanwhile >= 5, "{held_meanwhile}");
+}
+
+/// The server admits it again only when the next holder's znode is older than what it has seen.
+#[tokio::test(start_paused = true)]
+async fn holder_whose_single_znode_was_lost_is_lost_once_it_can_see_that_of_the_next_one() {
+    for seed in 0..20 {
+        let simulation = simulation!(seed, session_timeout: 10 * TIMEOUT, tick: TICK);
+        let one = simulated_session(&simulation, "one").await;
+        let backup = simulation.faults().back_up();
+        for _ in 0..10 {
+            take_turn(&lock(&one, "/lock")).await;
+        }
+        let held = hold_single(&one).await;
+        // Until its znode is watched.
+        sleep(2 * TIMEOUT).await;
+        simulation.faults().restore(&backup, SOON / 2);
+        sleep(SOON).await;
+        let next = hold_single(&simulated_session(&simulation, "next").await).await;
+        admit_clients(&simulation);
+        until(|| one.is_connected()).await;
+        sleep(SOON).await;
+        let lost = HoldState::Lost(LossReason::Deleted);
+        assert_eq!(held.state(), lost, "seed {seed}");
+        assert!(next.is_held(), "seed {seed}: {:?}", next.state());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_resolves_once_its_session_has_reconnected_unless_it_is_kept() {
+    let simulation = simulation!(servers: 3, session_timeout: TIMEOUT, tick: TICK);
+    make(&simulation, "/node");
+    let session = simulated_session(&simulation, "one").await;
+    let path = NodePath::new("/node").expect("a good path");
+    let server = session.server(&path).await.expect("it is open");
+    let (_, _, data) = server.get_and_watch("/node").await.expect("it exists");
+    let (_, existing) = server.exists_and_watch("/node").await.expect("an answer");
+    let (_, missing) = server
+        .exists_and_watch("/missing")
+        .await
+        .expect("an answer");
+    let (_, children) = server.list_and_watch("/node").await.expect("it exists");
+    let (_, _, mut kept) = server.get_and_keep_watch("/node").await.expect("it exists");
+    simulation.process("one").disconnect();
+    let reconnected = join_all([data, existing, missing, children]);
+    let events = in_time("a reconnect", reconnected).await;
+    assert_eq!(events, [WatchEvent::Unwatched; 4]);
+    server.sync("/").await.expect("it is connected");
+    assert_eq!((&mut kept).now_or_never(), None);
+    // One that is asked for without a connection is set over the next one.
+    simulation.process("one").partition(SOON);
+    simulation.process("one").disconnect();
+    until(|| server.connection().is_none()).await;
+    let (_, _, mut later) = server.get_and_watch("/node").await.expect("it exists");
+    sleep(SOON).await;
+    assert_eq!((&mut later).now_or_never(), None);
+    let deleted = simulation.administrator().delete("/node");
+    deleted.expect("it exists");
+    for watch in [kept, later] {
+        let event = in_time("the deletion", watch).await;
+        assert_eq!(event, WatchEvent::Fired(EventType::NodeDeleted));
+    }
 }

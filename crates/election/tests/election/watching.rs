@@ -1,5 +1,6 @@
 //! Candidates that come while a watch of the leader begins, on a simulated ensemble.
 
+use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_simulation::SimulationOptions;
 
 use crate::*;
@@ -75,4 +76,30 @@ async fn candidate_that_comes_as_a_watch_begins_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn first_candidate_of_a_directory_that_comes_as_a_watch_begins_is_shown() {
     assert_a_candidate_that_comes_is_shown(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_shows_the_leader_that_a_backup_has_restored_though_nothing_changes_later() {
+    let simulation = Simulation::with(|it| it.servers = 3);
+    let one = election_in(&simulation, "one").await;
+    let mut watched = election_in(&simulation, "watching").await.watch_leader();
+    let mut shows = async |id: Option<&str>| {
+        let shown = watched.wait_for(|state| {
+            *state != LeaderState::Unknown && state.leader().map(|it| &*it.id) == id
+        });
+        let shown = timeout(Duration::from_secs(10), shown).await;
+        assert!(shown.is_ok_and(|shown| shown.is_ok()), "{id:?}");
+    };
+    let leadership = one.acquire().await.expect("nobody else wants it");
+    shows(Some("one")).await;
+    let backup = simulation.faults().back_up();
+    leadership.release().await.expect("it leads");
+    shows(None).await;
+    simulation.faults().restore(&backup, Duration::from_secs(1));
+    sleep(Duration::from_secs(2)).await;
+    // The servers admit the clients once they have committed something in the new epoch.
+    let administrator = simulation.administrator();
+    let created = administrator.create("/later", b"", CreateMode::Persistent);
+    created.expect("a leader");
+    shows(Some("one")).await;
 }

@@ -178,3 +178,36 @@ async fn resize_at_a_follower_that_lags_takes_back_what_it_has_not_seen() {
     one.resize(5).await.expect("it is resized");
     assert_eq!(other.recorded().await.expect("it is read"), Some(5));
 }
+
+/// The waiter watches as many contenders as the restored number asks for.
+#[tokio::test(start_paused = true)]
+async fn waiter_goes_by_the_number_that_a_backup_has_restored() {
+    let simulation = Simulation::with(|it| {
+        it.servers = 3;
+        it.session_timeout = 60 * SECOND;
+    });
+    let holding = simulated_session(&simulation, "holding").await;
+    let (semaphore, mut held) = all_held(&holding, 2).await;
+    let waiting = simulated_session(&simulation, "waiting").await;
+    let waiter = Semaphore::new(&waiting, PATH, 2).expect("a good path");
+    let waits = tokio::spawn(async move { waiter.acquire_many(1).await });
+    tokio::time::sleep(SECOND).await;
+    let backup = simulation.faults().back_up();
+    semaphore.resize(1).await.expect("it is resized");
+    tokio::time::sleep(SECOND).await;
+    simulation.faults().restore(&backup, SECOND / 2);
+    tokio::time::sleep(SECOND).await;
+    // The servers admit the clients once they have committed something in the new epoch.
+    let administrator = simulation.administrator();
+    let created = administrator.create("/later", b"", CreateMode::Persistent);
+    created.expect("a leader");
+    for session in [&holding, &waiting] {
+        session.wait_connected().await.expect("it is open");
+    }
+    tokio::time::sleep(10 * SECOND).await;
+    let first = held.remove(0);
+    first.release().await.expect("it is held");
+    let hold = tokio::time::timeout(SECOND, waits).await;
+    let hold = hold.expect("in time").expect("no panic").expect("a permit");
+    assert!(hold.is_held() && held[0].is_held());
+}

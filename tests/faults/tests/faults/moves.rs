@@ -2,7 +2,9 @@
 
 use fastrand::Rng;
 use tokio::time::sleep;
+use zookeeper_recipes_core::ensemble::RequestBody;
 use zookeeper_recipes_core::{Ensemble, Operation};
+use zookeeper_recipes_protocol::{ReadRequest, ReplyBody};
 use zookeeper_recipes_testkit::Ensemble as Members;
 
 use crate::support::*;
@@ -105,6 +107,17 @@ struct Read {
     watch: Watch,
 }
 
+/// A read with a watch that the session sets again after each move.
+async fn watched_read(
+    session: &ServerSession,
+    path: &str,
+    request: fn(ReadRequest) -> RequestBody,
+) -> Result<(ReplyBody, Watch), ServerError> {
+    let request = request(ReadRequest::new(path, true));
+    let (answer, watch) = session.raw.send(request).await?;
+    Ok((answer.reply.body, watch.expect("a watch is set")))
+}
+
 /// Reads a znode and watches it.
 ///
 /// After a move, the new member may lag behind an event that the former member has sent. So the new
@@ -113,16 +126,20 @@ async fn read(session: &ServerSession, kind: Watched, path: &str) -> Result<Read
     session.sync(path).await?;
     let (before, watch) = match kind {
         Watched::Data => {
-            let (_, stat, watch) = session.get_and_watch(path).await?;
+            let (_, stat, watch) = session.get_and_keep_watch(path).await?;
             (Some(stat.mzxid), watch)
         }
         Watched::Existence => {
-            let (stat, watch) = session.exists_and_watch(path).await?;
-            (stat.map(|stat| stat.czxid), watch)
+            let (found, watch) = watched_read(session, path, RequestBody::Exists).await?;
+            let created = match found {
+                ReplyBody::Stat(stat) => Some(stat.czxid),
+                _ => None,
+            };
+            (created, watch)
         }
         Watched::Children => {
             let before = last_change(session, kind, path).await?;
-            let (_, watch) = session.list_and_watch(path).await?;
+            let (_, watch) = watched_read(session, path, RequestBody::GetChildren).await?;
             let after = last_change(session, kind, path).await?;
             return Ok(Read {
                 before,

@@ -82,6 +82,7 @@ fn requests() -> Vec<(String, Call)> {
         "get_each", it => server(it).await.get_each(&["/".into()]);
         "sync", it => server(it).await.sync("/");
         "get_and_watch", it => server(it).await.get_and_watch("/");
+        "get_and_keep_watch", it => server(it).await.get_and_keep_watch("/");
         "exists_and_watch", it => server(it).await.exists_and_watch("/");
         "list_and_watch", it => server(it).await.list_and_watch("/");
     }
