@@ -18,6 +18,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use self::deletion::DeleteOutcome;
 use self::grant::{Grant, Terms};
@@ -97,7 +98,7 @@ impl Hold {
         // The session may have reported its end before the grant was registered. This notices it.
         grant.state();
         Hold {
-            view: HoldView { grant },
+            view: HoldView::new(grant),
             open: open.clone(),
             owner,
         }
@@ -130,6 +131,13 @@ impl Hold {
     /// A view of the hold, for tasks that do not own it.
     pub fn view(&self) -> HoldView {
         self.view.clone()
+    }
+
+    /// True if this hold has a [view](Self::view) which is left.
+    // Hidden: it serves the mutex of the crate `lock`, whose tasks share one hold.
+    #[doc(hidden)]
+    pub fn is_viewed(&self) -> bool {
+        self.view.grant.views.load(Ordering::Acquire) > 1
     }
 
     /// Runs the work until it is done, or until the hold is lost.

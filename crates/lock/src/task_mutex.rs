@@ -29,6 +29,11 @@ use crate::recipe::ExclusiveLock;
 /// lock again. A task that keeps its guard after the loss keeps the other tasks of its process
 /// waiting, and no other process.
 ///
+/// # Views
+///
+/// A [view](Hold::view) ends with the turn in which it was taken. So a hold with a view that is left
+/// at the end of the turn does not pass on: it is released, and the next task acquires the lock.
+///
 /// ```
 /// # use zookeeper_recipes_lock::{Error, ExclusiveLock, TaskMutex};
 /// # async fn example(lock: ExclusiveLock) -> Result<(), Error> {
@@ -163,7 +168,9 @@ impl TaskGuard {
         let mut kept = self.kept.take()?;
         // More than the mutex itself and this guard.
         let is_awaited = Arc::strong_count(OwnedMutexGuard::mutex(&self.slot)) > 2;
-        if !is_awaited || kept.passes_left == 0 || !kept.lasts() {
+        // A view would say in the turn of another task that the recipe is held.
+        let may_pass = kept.passes_left > 0 && kept.lasts() && !kept.hold.is_viewed();
+        if !is_awaited || !may_pass {
             return Some(kept.hold);
         }
         kept.passes_left -= 1;

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -32,6 +32,8 @@ pub(crate) struct Grant {
     began: Duration,
     /// The znode that may have replaced this grant's. It is lost with the grant.
     pub(crate) replacement: OnceLock<ContenderName>,
+    /// The views of the hold, its owner's own included.
+    pub(crate) views: AtomicUsize,
     /// False if the session sets a loss watch at its next probe.
     ///
     /// Most holds are released before a loss watch is worth a request.
@@ -81,6 +83,7 @@ impl Grant {
             terms,
             acquired_at: std::time::Instant::now(),
             replacement: OnceLock::new(),
+            views: AtomicUsize::new(0),
             is_watched: AtomicBool::new(false),
             task: tokio::task::try_id(),
             progress: Mutex::new(progress),

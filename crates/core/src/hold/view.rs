@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::{self, Stream, StreamExt};
@@ -36,12 +37,17 @@ use crate::server::ensemble::SessionId;
 ///     hold.release().await
 /// }
 /// ```
-#[derive(Clone)]
 pub struct HoldView {
     pub(crate) grant: Arc<Grant>,
 }
 
 impl HoldView {
+    /// A view of this grant, which counts as long as it lives.
+    pub(crate) fn new(grant: Arc<Grant>) -> HoldView {
+        grant.views.fetch_add(1, Ordering::Relaxed);
+        HoldView { grant }
+    }
+
     /// The path of the holder's znode. [`Recipe::path`](crate::Recipe::path) is its directory.
     pub fn node_path(&self) -> &str {
         self.grant.znode.path()
@@ -154,6 +160,19 @@ impl HoldView {
                 session,
             },
         }
+    }
+}
+
+impl Clone for HoldView {
+    fn clone(&self) -> HoldView {
+        HoldView::new(self.grant.clone())
+    }
+}
+
+impl Drop for HoldView {
+    fn drop(&mut self) {
+        // What this view has said comes before all that its last reader does then.
+        self.grant.views.fetch_sub(1, Ordering::Release);
     }
 }
 

@@ -105,9 +105,7 @@ async fn loss_is_dated_by_what_ended_the_hold() {
 async fn loss_is_kept_until_the_owner_gives_the_hold_up() {
     let (live, _script) = Scripted::open(Duration::ZERO);
     let grant = Arc::new(granted(&live, None));
-    let view = HoldView {
-        grant: grant.clone(),
-    };
+    let view = HoldView::new(grant.clone());
     assert_eq!(view.kept_after_loss(), None);
     grant.lose(LossReason::Written);
     sleep(SECOND).await;

@@ -185,6 +185,30 @@ async fn task_after_a_lost_hold_acquires_anew() {
     }
 }
 
+/// Work that has a view of the hold must not go on in the turn of another task.
+#[tokio::test(start_paused = true)]
+async fn view_of_a_turn_has_ended_before_the_next_task_has_its_turn() {
+    let simulation = Simulation::default();
+    let mutex = mutex(&simulation, 100, LONG).await;
+    for is_dropped in [true, false] {
+        let first = held(&mutex).await;
+        let (next, token, view) = (waiter(&mutex), first.fencing_token(), first.view());
+        match is_dropped {
+            true => drop(first),
+            false => first.release().await.expect("it is held"),
+        }
+        assert!(!view.is_held());
+        let next = next.await.expect("its turn");
+        assert!(next.is_held() && token < next.fencing_token());
+        // A view that has gone keeps no hold from passing on.
+        drop(next.view());
+        let (last, token) = (waiter(&mutex), next.fencing_token());
+        next.release().await.expect("it is held");
+        let last = last.await.expect("its turn");
+        assert_eq!(last.fencing_token(), token);
+    }
+}
+
 /// The hold is lost after it was left to a task that is polled late.
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_lost_between_two_turns_is_not_taken() {
