@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
-    AuthRequest, ConnectRequest, ConnectResponse, ErrorCode, OpCode, Reply, ReplyBody, ReplyHeader,
-    RequestBody, SaslRequest, xid,
+    AuthRequest, ConnectRequest, ConnectResponse, ErrorCode, OpCode, PathRequest, Reply, ReplyBody,
+    ReplyHeader, RequestBody, SaslRequest, xid,
 };
 
 use crate::error::{DisconnectReason, SessionEnd};
 use crate::session::digest_md5::{DigestMd5, SaslStep};
-use crate::session::machine::{MAX_WATCH_BREAKS, Machine, Phase, Refusal};
+use crate::session::machine::{MAX_WATCH_BREAKS, Machine, Phase, Recipient, Refusal};
 use crate::session::output::{ConnectionState, Output};
 use crate::session::timing::Timing;
 
@@ -217,11 +217,24 @@ impl<R, W> Machine<R, W> {
         self.refusals = 0;
         self.broken_at_watches = 0;
         self.said_at = now;
+        self.catch_up();
         self.yields(Output::State(ConnectionState::Connected {
             session_id,
             timeout: self.shortest,
             connection: self.connection,
         }));
         self.add_watches(now);
+    }
+
+    /// Has a server that may lag behind the events of the one before catch up with its leader, before
+    /// it answers the requests that wait.
+    ///
+    /// A caller that acts on an event must read nothing older than what has caused the event.
+    fn catch_up(&mut self) {
+        if self.has_seen_more {
+            let sync = RequestBody::Sync(PathRequest::new("/"));
+            // A request with such a path is never too long.
+            let _ = self.requests.ask_first(sync, Recipient::Nobody);
+        }
     }
 }

@@ -109,6 +109,7 @@ impl<R, W> Machine<R, W> {
         let ReplyBody::Notification(WatcherEvent { kind, path, .. }) = reply.body else {
             return Ok(());
         };
+        self.has_seen_more = true;
         for watch in self.watches.fire(&path, kind) {
             self.yields(Output::Watched(watch, WatchEvent::Fired(kind)));
         }
@@ -172,6 +173,7 @@ impl<R, W> Machine<R, W> {
     /// Passes the reply to the oldest request on, or why it cannot be read.
     fn answered(&mut self, now: Duration, header: ReplyHeader, reply: Result<Reply, RequestError>) {
         self.last_zxid = self.last_zxid.max(header.zxid);
+        self.has_seen_more = false;
         self.answered_at = now;
         self.confirmed(now);
         let Some(asked) = self.requests.answered() else {

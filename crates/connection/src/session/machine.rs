@@ -120,6 +120,9 @@ pub struct Machine<R, W> {
     /// The limits that follow from the session timeout that the last server has granted.
     pub(crate) timing: Timing,
     pub(crate) last_zxid: i64,
+    /// True if an event has come since the last reply. An event does not say by which transaction it
+    /// came, so the next server may not have it yet.
+    pub(crate) has_seen_more: bool,
     pub(crate) hosts: Hosts,
     pub(crate) handshake_limit: HandshakeLimit,
     /// When a server that had confirmed the session was last heard. `None` if there was none yet.
@@ -196,6 +199,7 @@ impl<R, W> Machine<R, W> {
             up_at: now,
             timing,
             last_zxid: 0,
+            has_seen_more: false,
             hosts,
             pauses: Pauses::new(config.seed.wrapping_add(1)),
             look_up_at: now,

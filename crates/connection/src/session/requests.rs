@@ -72,6 +72,16 @@ impl<R> Requests<R> {
         Ok(())
     }
 
+    /// Adds a request before all that are not sent.
+    pub(crate) fn ask_first(&mut self, body: RequestBody, to: R) -> Result<(), (R, RequestError)> {
+        let frames = mem::take(&mut self.frames);
+        let unsent = self.in_flight.split_off(self.sent);
+        let asked = self.ask(body, to);
+        self.frames.extend(frames);
+        self.in_flight.extend(unsent);
+        asked
+    }
+
     /// True if requests wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
         self.sent < self.in_flight.len()

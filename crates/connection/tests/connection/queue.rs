@@ -62,6 +62,26 @@ fn reads_whose_callers_have_gone_are_not_sent_and_writes_are() {
     world.check();
 }
 
+/// The next server may lag behind the one that has sent the event.
+#[test]
+fn requests_after_an_event_and_a_reconnect_wait_until_the_server_has_caught_up() {
+    let mut world = World::connected();
+    world.create("/a");
+    world.watch(WatchedRead::Data, "/a");
+    world.settle();
+    world.change("/a", EventType::NodeDeleted);
+    world.settle();
+    for caught_up in [&[OpCode::Sync][..], &[]] {
+        let before = world.received().len();
+        world.lose_connection();
+        world.create("/b");
+        world.until(World::all_answered);
+        let sent = [caught_up, &[OpCode::Create]].concat();
+        assert_eq!(world.received()[before..], sent);
+    }
+    world.check();
+}
+
 /// The first read of a path has gone, and the second sets the watch.
 #[test]
 fn watch_that_is_wanted_is_set_though_another_one_of_its_path_is_dropped() {

@@ -363,3 +363,47 @@ async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     drop(hold);
     drop(waiting.await.expect("no panic").expect("its turn"));
 }
+
+/// The event has come from a server that had applied all that the holder before has written. The next
+/// server lags behind.
+#[tokio::test(start_paused = true)]
+async fn holder_that_was_let_in_by_an_event_reads_what_the_one_before_has_written() {
+    const DATA: &str = "/data";
+    let mut stale = Vec::new();
+    for seed in 0..10 {
+        for woken_by in [WokenBy::Release, WokenBy::Deletion] {
+            let simulation =
+                simulation!(seed, servers: 3, session_timeout: SESSION_TIMEOUT, tick: TICK);
+            make(&simulation, DATA);
+            let (holder, _) = queue(&simulation, "holder", woken_by).await;
+            let before = hold(&holder).await;
+            let session = simulated_session(&simulation, "waiter").await;
+            let waiter = queue_by(&session, PATH, first(woken_by));
+            let waiting = spawned(&waiter);
+            sleep(SESSION_TIMEOUT).await;
+            let administrator = simulation.administrator();
+            let here = administrator.server_of(session.id().expect("it is open"));
+            let is_other = |it: &usize| Some(*it) != here && *it != administrator.leader();
+            let lagging = (0..3).find(is_other).expect("there are three");
+            simulation.faults().lag(lagging, SECOND);
+            let write = before.transaction().set_data(DATA, b"new");
+            write.commit().await.expect("it is held");
+            release(before).await;
+            let held = waiting.await.expect("no panic").expect("its turn");
+            let path = DATA.parse().expect("a good path");
+            let server = session.server(&path).await.expect("it is open");
+            let mut states = server.connection_states.clone();
+            states.mark_unchanged();
+            let host = format!("server-{lagging}.simulation-0");
+            session.set_hosts(&host).expect("a good name");
+            states.changed().await.expect("the session lives");
+            assert_eq!(server.connection(), None);
+            let (data, _) = server.get(DATA).await.expect("it is read");
+            if data != b"new" {
+                stale.push((seed, woken_by));
+            }
+            assert!(held.is_held());
+        }
+    }
+    assert!(stale.is_empty(), "{stale:?}");
+}
