@@ -20,7 +20,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::options::{AfterSessionLoss, QueueOptions};
-use self::session_queue::{SessionQueue, SharedQueue, UNCOUNTED, rule_is_broken};
+use self::session_queue::{QueueSetup, SessionQueue, UNCOUNTED, rule_is_broken};
 use crate::contender::{Contender, Identity, Sequence};
 use crate::error::Error;
 use crate::events::RecipeInfo;
@@ -57,7 +57,7 @@ pub struct Queue {
 
 /// What the clones of a queue share.
 struct Shared {
-    queue: SharedQueue,
+    setup: QueueSetup,
     /// `None` if each attempt is a contender.
     turns: Option<Turns>,
 }
@@ -100,7 +100,7 @@ impl Queue {
         let owner = owner.map_or_else(|| session.owner().into(), Into::into);
         let (recipe, path) = (rule.recipe(&label), directory.clone());
         let info = RecipeInfo::new(recipe, options.name.clone(), path, owner);
-        let queue = SharedQueue {
+        let setup = QueueSetup {
             session: session.clone(),
             directory,
             label,
@@ -108,8 +108,8 @@ impl Queue {
             options,
             info: Arc::new(info),
         };
-        let turns = queue.options.is_one_contender.then(Turns::default);
-        let shared = Arc::new(Shared { queue, turns });
+        let turns = setup.options.is_one_contender.then(Turns::default);
+        let shared = Arc::new(Shared { setup, turns });
         Ok(Queue { shared })
     }
 
@@ -122,19 +122,19 @@ impl Queue {
     ///
     /// Those of [`with_options`](Self::with_options).
     pub fn by(&self, rule: impl Rule + 'static) -> Result<Queue, InvalidInput> {
-        let queue = &self.shared.queue;
-        let options = queue.options.clone();
-        Queue::with_options(&queue.session, queue.directory.as_str(), rule, options)
+        let setup = &self.shared.setup;
+        let options = setup.options.clone();
+        Queue::with_options(&setup.session, setup.directory.as_str(), rule, options)
     }
 
     /// The session of the queue.
     pub fn session(&self) -> &Session {
-        &self.shared.queue.session
+        &self.shared.setup.session
     }
 
     /// The options of the queue.
     pub fn options(&self) -> &QueueOptions {
-        &self.shared.queue.options
+        &self.shared.setup.options
     }
 
     /// True if this is the only clone, and no task of the process waits or holds by it.
@@ -169,23 +169,23 @@ impl Queue {
     /// The call waits for a connection first, without a limit. It then waits for the replies to
     /// creates whose attempts in this session were dropped: at most one round trip.
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.queue.info);
+        let attempt = AttemptRecord::begin(&self.shared.setup.info);
         attempt.report(pin!(self.acquire_in(&attempt))).await
     }
 
     /// Waits for a turn and a hold, in one ZooKeeper session after another if the options say so.
     async fn acquire_in(&self, attempt: &AttemptRecord) -> Result<Hold, Error> {
-        let Shared { queue, turns } = &*self.shared;
-        let path = queue.directory.as_str();
+        let Shared { setup, turns } = &*self.shared;
+        let path = setup.directory.as_str();
         let turn = match turns {
             None => None,
             Some(turns) => Some(turns.wait().await),
         };
-        let anew = queue.options.after_session_loss == AfterSessionLoss::Requeue;
+        let anew = setup.options.after_session_loss == AfterSessionLoss::Requeue;
         loop {
-            let open = queue.session.until_open(path).await?;
+            let open = setup.session.until_open(path).await?;
             let work = async {
-                let queue = SessionQueue::new(queue, &open)?;
+                let queue = SessionQueue::new(setup, &open)?;
                 attempt::until_granted(&queue, attempt).await
             };
             let hold = match open.live.until_over(path, pin!(work)).await {
@@ -199,7 +199,7 @@ impl Queue {
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.queue.info);
+        let attempt = AttemptRecord::begin(&self.shared.setup.info);
         let acquire = pin!(self.acquire_in(&attempt));
         let within = within(timeout, self.path(), acquire);
         attempt.report(within).await
@@ -215,22 +215,22 @@ impl Queue {
     /// | the contender would have to wait: a list | 1 | 1 | 0 |
     /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        let attempt = AttemptRecord::begin(&self.shared.queue.info);
+        let attempt = AttemptRecord::begin(&self.shared.setup.info);
         let work = pin!(self.try_acquire_in(&attempt));
         let bounded = self.session().unless_disconnected(self.path(), work);
         attempt.report_try(bounded).await
     }
 
     async fn try_acquire_in(&self, attempt: &AttemptRecord) -> Result<Option<Hold>, Error> {
-        let Shared { queue, turns } = &*self.shared;
-        let path = queue.directory.as_str();
+        let Shared { setup, turns } = &*self.shared;
+        let path = setup.directory.as_str();
         let turn = turns.as_ref().and_then(Turns::take_now);
         if turns.is_some() && turn.is_none() {
             return Ok(None);
         }
-        let open = queue.session.until_open(path).await?;
+        let open = setup.session.until_open(path).await?;
         let work = async {
-            let queue = SessionQueue::new(queue, &open)?;
+            let queue = SessionQueue::new(setup, &open)?;
             attempt::try_grant(&queue, attempt).await
         };
         let hold = open.live.until_over(path, pin!(work)).await?;
@@ -254,16 +254,16 @@ impl Queue {
     /// | nobody is in the queue: the names | 1 | 1 | 0 |
     /// | the directory does not exist, and there is a chroot: a read of it | 1 more | 1 more | 0 |
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        let queue = &self.shared.queue;
-        let path = queue.directory.as_str();
-        let open = queue.session.until_open(path).await?;
-        let look = async { entries(&SessionQueue::new(queue, &open)?).await };
+        let setup = &self.shared.setup;
+        let path = setup.directory.as_str();
+        let open = setup.session.until_open(path).await?;
+        let look = async { entries(&SessionQueue::new(setup, &open)?).await };
         open.live.until_over(path, pin!(look)).await
     }
 
     /// The directory of the contenders' znodes.
     pub fn path(&self) -> &NodePath {
-        &self.shared.queue.directory
+        &self.shared.setup.directory
     }
 }
 
@@ -281,7 +281,7 @@ async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>, Error> {
     let read = zip(listing.contenders, read);
     let (contenders, nodes): (Vec<_>, Vec<_>) =
         read.filter_map(|(it, node)| Some((it, node?))).unzip();
-    let (rule, data) = (&*queue.shared.rule, listing.data.as_deref());
+    let (rule, data) = (&*queue.setup.rule, listing.data.as_deref());
     let each = nodes.into_iter().enumerate().map(|(position, node)| {
         let me = &contenders[position];
         let holds = rule.holds(&QueueView::new(&contenders[..position], me, data));
@@ -336,7 +336,7 @@ impl fmt::Debug for Queue {
         formatter
             .debug_struct("Queue")
             .field("directory", self.path())
-            .field("rule", &self.shared.queue.rule)
+            .field("rule", &self.shared.setup.rule)
             .field("options", self.options())
             .finish_non_exhaustive()
     }

@@ -27,7 +27,7 @@ pub(crate) async fn until_granted(
 ) -> Result<Hold, Error> {
     loop {
         queue.live.until_may_enter(queue.directory()).await?;
-        let permits = queue.shared.options.entries.as_deref();
+        let permits = queue.setup.options.entries.as_deref();
         let permit = match permits.map(Semaphore::acquire) {
             Some(permit) => permit.await.ok(),
             None => None,
@@ -93,7 +93,7 @@ async fn until_it_may_hold(
     may_wait: bool,
 ) -> Result<Option<LeaseEpoch>, Error> {
     let queue = enqueued.queue;
-    let mut other_wait = OtherWait::new(queue.shared.options.strategy);
+    let mut other_wait = OtherWait::new(queue.setup.options.strategy);
     let mut lease_wait = None;
     loop {
         let decision = enqueued.look(&mut listing).await?;
@@ -146,7 +146,7 @@ async fn until_it_may_hold(
 async fn enter<'q>(queue: &'q SessionQueue<'q>) -> Result<(Enqueued<'q>, Listing), Error> {
     let znodes = &queue.open.znodes;
     znodes.abandoned.until_answered(queue.live).await;
-    let known = znodes.handoff.take_known(&queue.shared.directory);
+    let known = znodes.handoff.take_known(&queue.setup.directory);
     let expects_proof = known.last.is_some_and(|last| last.by_number);
     let reads = || {
         let names = (!expects_proof).then(|| queue.send_list());
@@ -178,11 +178,11 @@ async fn create_contender<'q, R>(
     may_be_missing: bool,
     reads: &impl Fn() -> R,
 ) -> Result<(Enqueued<'q>, R), Error> {
-    let (shared, server, znodes) = (queue.shared, &queue.server, &queue.open.znodes);
-    let (rule, options, path) = (&*shared.rule, &shared.options, queue.directory());
+    let (setup, server, znodes) = (queue.setup, &queue.server, &queue.open.znodes);
+    let (rule, options, path) = (&*setup.rule, &setup.options, queue.directory());
     let mut directory =
-        MissingDirectory::new(&shared.directory, Some(rule), options, may_be_missing);
-    let is_to_mark = options.marks_release && rule.holds_only_first(&shared.label);
+        MissingDirectory::new(&setup.directory, Some(rule), options, may_be_missing);
+    let is_to_mark = options.marks_release && rule.holds_only_first(&setup.label);
     let identity = queue.live.identity();
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
@@ -194,9 +194,9 @@ async fn create_contender<'q, R>(
             .handoff
             .access(server, path, identity, &options.acl, is_to_mark);
         let (identity, acl) = access.await;
-        let name = ContenderName::new(&shared.directory, identity);
-        let mut owner = ZnodeOwner::new(shared.session.session_use(), znodes.contender(name));
-        let path = || identity.path(path, &shared.label);
+        let name = ContenderName::new(&setup.directory, identity);
+        let mut owner = ZnodeOwner::new(setup.session.session_use(), znodes.contender(name));
+        let path = || identity.path(path, &setup.label);
         // Before the create: the number of the znode may prove that nobody else is in the queue.
         let read_over = queue.server.connection();
         let create = owner.create(server, path, options.get_data(), acl, reads);
@@ -244,7 +244,7 @@ impl Enqueued<'_> {
     // The watches are not `Sync`, so a shared reference would make the future not `Send`.
     /// Orders the contenders, and asks the rule about this one.
     async fn look(&mut self, listing: &mut Listing) -> Result<Decision, Error> {
-        let (queue, rule) = (self.queue, &*self.queue.shared.rule);
+        let (queue, rule) = (self.queue, &*self.queue.setup.rule);
         loop {
             refuse_other_recipes(queue, listing)?;
             let some_left = queue.put_in_order(listing).await?;
@@ -272,14 +272,14 @@ impl Enqueued<'_> {
             Verdict::Wait { .. } | Verdict::StepBack => {
                 let problem = "waits on no contender, or on a contender that is not before it, or \
                                steps back for none behind it";
-                Err(rule_is_broken(&queue.shared.label, problem).into())
+                Err(rule_is_broken(&queue.setup.label, problem).into())
             }
         }
     }
 
     /// Holds. The lease may grant after this number of lapses.
     fn hold(mut self, attempt: &AttemptRecord, epoch: LeaseEpoch) -> Hold {
-        let (shared, znode) = (self.queue.shared, &self.owner.znode);
+        let (setup, znode) = (self.queue.setup, &self.owner.znode);
         if let Some((sequence, by_number)) = self.alone {
             let (czxid, connection) = (self.czxid, self.read_over);
             znode.note_alone(Alone {
@@ -293,8 +293,8 @@ impl Enqueued<'_> {
         let terms = Terms {
             token,
             epoch,
-            deadline: shared.options.deadline(self.queue.live.now()),
-            rule: Some(shared.rule.clone()),
+            deadline: setup.options.deadline(self.queue.live.now()),
+            rule: Some(setup.rule.clone()),
         };
         let (record, loss_watch) = (attempt.acquired(token), self.watches.take_own());
         Hold::begin(self.owner, self.queue.open, terms, record, loss_watch)
@@ -309,7 +309,7 @@ async fn ask_rule(
     place: usize,
     data: Option<&[u8]>,
 ) -> Result<Verdict, Error> {
-    let rule = &*queue.shared.rule;
+    let rule = &*queue.setup.rule;
     let (before, me) = (&contenders[..place], &contenders[place]);
     let verdict = rule.decide(&QueueView::new(before, me, data))?;
     let behind = &contenders[place + 1..];
@@ -327,7 +327,7 @@ async fn ask_rule(
 }
 
 /// True if a new contender would hold at once, by one list.
-pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool, Error> {
+async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let mut listing = queue.list().await?;
     refuse_other_recipes(queue, &listing)?;
     queue.put_in_order(&mut listing).await?;
@@ -335,12 +335,12 @@ pub(crate) async fn would_hold_at_once(queue: &SessionQueue<'_>) -> Result<bool,
     let next = contenders
         .last()
         .map_or(0.into(), |last| last.sequence().next());
-    let label = &*queue.shared.label;
+    let label = &*queue.setup.label;
     let name = format!("{}{next}", Identity::from_random_bits(0).name(label));
     let newcomer = queue.parse(&name);
     let newcomer = newcomer.ok_or_else(|| rule_is_broken(label, UNCOUNTED))?;
     let view = QueueView::new(contenders, &newcomer, listing.data.as_deref());
-    Ok(queue.shared.rule.decide(&view)? == Verdict::Hold)
+    Ok(queue.setup.rule.decide(&view)? == Verdict::Hold)
 }
 
 /// Refuses a queue that contains contenders of another recipe.

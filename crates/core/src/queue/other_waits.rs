@@ -54,7 +54,7 @@ async fn list_and_watch(
     let list = || async {
         // Sent in this order, because the data must not be older than the names.
         let names = queue.server.list_and_watch(path);
-        let reads = queue.shared.rule.reads_directory();
+        let reads = queue.setup.rule.reads_directory();
         let data = reads.then(|| queue.server.get_and_watch(path));
         let names = names.await?;
         let data = match data {

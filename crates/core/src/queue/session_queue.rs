@@ -18,7 +18,7 @@ use crate::server::error::{ServerError, if_there};
 use crate::session::handle::Session;
 
 /// What a queue is made of.
-pub(crate) struct SharedQueue {
+pub(crate) struct QueueSetup {
     pub(crate) session: Session,
     pub(crate) directory: NodePath,
     pub(crate) rule: Arc<dyn Rule>,
@@ -30,7 +30,7 @@ pub(crate) struct SharedQueue {
 
 /// A queue as one attempt reads it, in one ZooKeeper session.
 pub(crate) struct SessionQueue<'a> {
-    pub(crate) shared: &'a SharedQueue,
+    pub(crate) setup: &'a QueueSetup,
     pub(crate) open: &'a Arc<OpenSession>,
     pub(crate) live: &'a Arc<LiveSession>,
     pub(crate) server: Arc<ServerSession>,
@@ -61,15 +61,15 @@ impl Listing {
 
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
-        shared: &'a SharedQueue,
+        setup: &'a QueueSetup,
         open: &'a Arc<OpenSession>,
     ) -> Result<SessionQueue<'a>, Error> {
         let live = &open.live;
         let server = live
             .server()
-            .map_err(|error| Error::at(shared.directory.as_str(), live.id, error))?;
+            .map_err(|error| Error::at(setup.directory.as_str(), live.id, error))?;
         Ok(SessionQueue {
-            shared,
+            setup,
             open,
             live,
             server,
@@ -81,11 +81,11 @@ impl<'a> SessionQueue<'a> {
     }
 
     pub(crate) fn directory(&self) -> &str {
-        self.shared.directory.as_str()
+        self.setup.directory.as_str()
     }
 
     pub(crate) fn name<'p>(&self, path: &'p str) -> &'p str {
-        self.shared.directory.child_name(path).unwrap_or_default()
+        self.setup.directory.child_name(path).unwrap_or_default()
     }
 
     pub(crate) fn child(&self, name: &str) -> String {
@@ -104,7 +104,7 @@ impl<'a> SessionQueue<'a> {
             ..Listing::default()
         };
         for name in names {
-            match Contender::read(name, |label| self.shared.rule.counts(label)) {
+            match Contender::read(name, |label| self.setup.rule.counts(label)) {
                 Ok(contender) => listing.contenders.push(contender),
                 Err(name) if listing.other_recipe.is_none() => {
                     listing.other_recipe = recipe_of(&name).map(|recipe| (name, recipe));
@@ -117,7 +117,7 @@ impl<'a> SessionQueue<'a> {
 
     /// The contender of this name, if the rule counts it.
     pub(crate) fn parse(&self, name: &str) -> Option<Contender> {
-        Contender::parse(name, |label| self.shared.rule.counts(label))
+        Contender::parse(name, |label| self.setup.rule.counts(label))
     }
 
     /// Asks for the directory's names.
@@ -129,7 +129,7 @@ impl<'a> SessionQueue<'a> {
     ///
     /// The caller sends a list before this, because the data must not be older than the names.
     pub(crate) fn send_read(&self) -> Option<Pending<Node>> {
-        let reads = self.shared.rule.reads_directory();
+        let reads = self.setup.rule.reads_directory();
         reads.then(|| self.server.get(self.directory()))
     }
 
@@ -184,7 +184,7 @@ impl<'a> SessionQueue<'a> {
     /// too.
     pub(crate) async fn list_again(&self) -> Result<Listing, Error> {
         let (names, mut data) = (self.send_list(), self.send_read());
-        if self.shared.rule.looks_behind() && data.is_none() {
+        if self.setup.rule.looks_behind() && data.is_none() {
             data = Some(self.server.get(self.directory()));
         }
         self.listing_of(names, data).await
@@ -230,7 +230,7 @@ impl<'a> SessionQueue<'a> {
             order(contenders);
         }
         let some_left = !gone.is_empty();
-        if some_left && self.shared.rule.reads_directory() {
+        if some_left && self.setup.rule.reads_directory() {
             // The data was read before these contenders left.
             listing.data = self.read_directory().await?;
         }

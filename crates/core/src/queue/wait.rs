@@ -132,7 +132,7 @@ impl Watches {
     ) -> Result<Option<(String, WatchEvent)>, Error> {
         let server = &queue.server;
         let wants_own = self.own.watch.is_none();
-        let reads_directory = queue.shared.rule.reads_directory();
+        let reads_directory = queue.setup.rule.reads_directory();
         let directory = reads_directory.then(|| queue.directory());
         let missing: Vec<&str> = directory
             .into_iter()
@@ -308,7 +308,7 @@ impl Predecessors {
         on: Vec<usize>,
         data: Option<Vec<u8>>,
     ) -> Predecessors {
-        let rule = &*queue.shared.rule;
+        let rule = &*queue.setup.rule;
         let awaited = |place: usize| Predecessor {
             path: queue.child(up_to_me[place].name()),
             czxid: up_to_me[place].czxid(),

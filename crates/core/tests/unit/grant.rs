@@ -1,5 +1,7 @@
 //! How a grant ends: which end counts, when it was, and what notices it.
 
+use tokio::sync::Semaphore;
+
 use super::*;
 use crate::hold::HoldView;
 use crate::hold::own_znode::SessionZnodes;
@@ -99,6 +101,23 @@ async fn loss_is_dated_by_what_ended_the_hold() {
     assert_eq!(unlimited.state(), lapsed);
     assert_eq!(grant.lost_at(LossReason::LeaseElapsed), live.lapsed_at());
     assert!(live.lapsed_at() < live.now());
+}
+
+/// A thread may pause between the begin of the hold and the gift of its turn.
+#[tokio::test(start_paused = true)]
+async fn turn_of_a_hold_that_is_lost_at_once_passes_on() {
+    let (live, _script) = Scripted::open(Duration::ZERO);
+    let turns = Arc::new(Semaphore::new(1));
+    let turn = || turns.clone().try_acquire_owned().expect("it is free");
+    let lost = granted(&live, None);
+    lost.lose(LossReason::Deleted);
+    lost.keep_turn(turn());
+    assert_eq!(turns.available_permits(), 1);
+    let held = granted(&live, None);
+    held.keep_turn(turn());
+    assert_eq!(turns.available_permits(), 0);
+    held.lose(LossReason::Deleted);
+    assert_eq!(turns.available_permits(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,9 +35,8 @@ async fn own_znode_is_in_doubt_if_the_client_reconnects_while_its_watches_are_se
     let session = Session::connect_in_background("zk.invalid", ConnectOptions::new());
     let queue = Queue::new(&session.expect("a good address"), "/locks", Unasked);
     let shared = queue.expect("a good path").shared;
-    let shared = &shared.queue;
     let open = OpenSession::new(live, DEFAULT_MAXBUFFER);
-    let queue = SessionQueue::new(shared, &open).expect("it is open");
+    let queue = SessionQueue::new(&shared.setup, &open).expect("it is open");
     let own = open.znodes.contender(name("/locks/own"));
     let mut watches = Watches::default();
     let on = Predecessors {
