@@ -93,6 +93,7 @@ async fn until_it_may_hold(
     may_wait: bool,
 ) -> Result<Option<LeaseEpoch>, Error> {
     let queue = enqueued.queue;
+    let (server, live) = (&queue.server, queue.live);
     let mut other_wait = OtherWait::new(queue.setup.options.strategy);
     let mut lease_wait = None;
     loop {
@@ -102,21 +103,21 @@ async fn until_it_may_hold(
         match decision {
             Decision::Hold => {
                 // Servers that have lost their data may have lost the contender, too.
-                let is_stale = queue.server.has_reconnected_since(enqueued.read_over);
-                let granted = (!is_stale).then(|| queue.live.grant_epoch()).flatten();
+                let is_stale = server.has_reconnected_since(enqueued.read_over);
+                let granted = (!is_stale).then(|| live.grant_epoch()).flatten();
                 if granted.is_some() {
                     return Ok(granted);
                 }
                 // The session may have expired. After a while without a lease the attempt fails: the
                 // contender would bar all others.
                 let path = queue.directory();
-                queue.live.until_may_grant(path, &mut lease_wait).await?;
+                live.until_may_grant(path, &mut lease_wait).await?;
             }
             Decision::StepBack | Decision::Wait(_) if !may_wait => return Ok(None),
             Decision::StepBack => {
                 let znode = &enqueued.owner.znode;
                 let deleted = Box::pin(znode.delete()).await;
-                deleted.map_err(|error| Error::at_delete(znode.path(), queue.live.id, error))?;
+                deleted.map_err(|error| Error::at_delete(znode.path(), live.id, error))?;
                 return Ok(None);
             }
             Decision::Wait(on) => {
@@ -178,33 +179,37 @@ async fn create_contender<'q, R>(
     may_be_missing: bool,
     reads: &impl Fn() -> R,
 ) -> Result<(Enqueued<'q>, R), Error> {
-    let (setup, server, znodes) = (queue.setup, &queue.server, &queue.open.znodes);
-    let (rule, options, path) = (&*setup.rule, &setup.options, queue.directory());
+    let SessionQueue {
+        setup,
+        open,
+        live,
+        server,
+    } = queue;
+    let (rule, options, path) = (&*setup.rule, &setup.options, setup.directory.as_str());
     let mut directory =
         MissingDirectory::new(&setup.directory, Some(rule), options, may_be_missing);
     let is_to_mark = options.marks_release && rule.holds_only_first(&setup.label);
-    let identity = queue.live.identity();
+    let identity = live.identity();
     let mut pause_if_unknown = Backoff::default();
     // A member that lags behind may not have shown the znodes of these creates. If the attempt is
     // dropped, they are looked for again.
     let mut in_doubt: Vec<ZnodeOwner> = Vec::new();
     loop {
         directory.send_create(server);
-        let access = znodes
-            .handoff
-            .access(server, path, identity, &options.acl, is_to_mark);
+        let handoff = &open.znodes.handoff;
+        let access = handoff.access(server, path, identity, &options.acl, is_to_mark);
         let (identity, acl) = access.await;
         let name = ContenderName::new(&setup.directory, identity);
-        let mut owner = ZnodeOwner::new(setup.session.session_use(), znodes.contender(name));
+        let mut owner = ZnodeOwner::new(setup.session.session_use(), open.znodes.contender(name));
         let path = || identity.path(path, &setup.label);
         // Before the create: the number of the znode may prove that nobody else is in the queue.
-        let read_over = queue.server.connection();
+        let read_over = server.connection();
         let create = owner.create(server, path, options.get_data(), acl, reads);
         let (outcome, sent) = create.await?;
         let (czxid, created_over) = match outcome {
             CreateOutcome::Created { stat, connection } => (stat.czxid, connection),
             CreateOutcome::MissingDirectory => {
-                Box::pin(directory.note_missing(queue.open, server)).await?;
+                Box::pin(directory.note_missing(open, server)).await?;
                 continue;
             }
             CreateOutcome::NotCreated | CreateOutcome::Taken => {
@@ -216,7 +221,7 @@ async fn create_contender<'q, R>(
         for earlier in in_doubt {
             earlier.znode.note_gone();
         }
-        directory.note_exists(queue.open).await;
+        directory.note_exists(open).await;
         let enqueued = Enqueued {
             queue,
             owner,
