@@ -78,7 +78,8 @@ impl<'s> AddressBook<'s> {
 
     /// The last addresses, or new ones if those are old, or are not complete for the caller.
     ///
-    /// The caller may have to count the sessions of many queues, and is asked that seldom.
+    /// The caller may have to count the sessions of many queues, and is asked that seldom. Only the
+    /// first question can fail: later ones leave the addresses as they are.
     pub(crate) async fn refreshed(
         &mut self,
         are_complete: impl FnOnce(&Addresses) -> bool,
@@ -88,7 +89,12 @@ impl<'s> AddressBook<'s> {
         if !is_recent(self.checked_at, PAUSE) {
             let is_enough = self.known.is_empty() || are_complete(&self.known);
             if !is_enough || !is_recent(self.asked_at, LONG_PAUSE) {
-                self.known = Addresses::ask(self.session, self.connection).await?;
+                match Addresses::ask(self.session, self.connection).await {
+                    Ok(known) => self.known = known,
+                    // The files of certificates may just be replaced.
+                    Err(_) if self.asked_at.is_some() => {}
+                    Err(failure) => return Err(failure),
+                }
                 self.asked_at = Some(Instant::now());
             }
             self.checked_at = Some(Instant::now());
@@ -96,3 +102,7 @@ impl<'s> AddressBook<'s> {
         Ok(self.known.clone())
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/addresses.rs"]
+mod tests;
