@@ -87,7 +87,7 @@ pub(crate) fn command_for_ci() -> Command {
         .with_extension(EXE_EXTENSION);
     let mut command = Command::new(program);
     command.current_dir(root());
-    command.args(["--first", "40", "--seeds", "20"]);
+    command.args(["--first", "36", "--seeds", "4"]);
     command
 }
 

@@ -2,7 +2,8 @@
 
 use zookeeper_recipes_schedules::{Figures, Subject, Variant};
 
-const SEEDS: u64 = 40;
+/// In the gate, the program `simulate` runs the four after these.
+const SEEDS: u64 = 36;
 
 /// How many of them run with faults that never heal, too.
 const NEVER_HEALING: u64 = 8;
@@ -161,7 +162,7 @@ fn the_overview_keeps_its_promises() {
 #[test]
 fn a_seed_gives_the_same_run_again() {
     for subject in Subject::ALL {
-        for seed in 0..5 {
+        for seed in 0..2 {
             let run = || subject.run(seed, 100_000, &Variant::default()).trace;
             let (one, other) = (run(), run());
             let mut entries = one.entries().iter().zip(other.entries());
