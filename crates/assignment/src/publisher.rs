@@ -15,11 +15,11 @@ use zookeeper_recipes_core::{
 };
 
 use crate::assignment::Assignment;
-use crate::events::TARGET;
+use crate::events::report;
 use crate::layout::is_persistent;
 use crate::owned::{Owns, lines};
 use crate::pieces::{self, OWNED, Piece, arrange};
-use crate::retry::refusal;
+use crate::retry::{may_pass, refusal};
 
 /// What changes within this time after a write is published by one more.
 ///
@@ -55,7 +55,6 @@ impl Assignment {
     /// Publishes what the worker owns, in ephemeral znodes. Returns if the session is closed, or
     /// there is a persistent znode at the name of one.
     pub(crate) async fn publish(&self, mut owns: watch::Receiver<Owns>) -> Error {
-        let directory = &self.layout.owned;
         let mut backoff = Backoff::default();
         let mut published = Vec::new();
         let mut states = self.session.states();
@@ -65,15 +64,15 @@ impl Assignment {
             let publish =
                 self.publish_changes(&mut owns, &mut states, &mut published, &mut backoff);
             let Err(error) = publish.await;
-            tracing::debug!(
-                target: TARGET,
-                path = %directory, worker = %self.id, %error, "publishing again"
-            );
             match error {
                 Error::NoSession { .. } | Error::InvalidInput(_) => return error,
                 Error::SessionOver { .. } => published.clear(),
                 // In the same session, the deletion of a dropped piece would meet its next create.
                 _ => {}
+            }
+            match may_pass(&error) {
+                true => report!(self, debug, "publishing again", %error),
+                false => report!(self, warn, "not published", %error),
             }
             backoff.wait().await;
         }

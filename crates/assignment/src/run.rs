@@ -58,6 +58,7 @@ impl Assignment {
     /// | the session expires | drops all work, and joins and acquires again in a new session |
     /// | `work` returns | releases, and acquires again after a pause; an event says so |
     /// | the plan is missing or cannot be read | keeps what the worker owns; an event says so |
+    /// | the servers refuse the record of what the worker owns | keeps it, and writes again; an event says so |
     /// | `shutdown` resolves | leaves the group, drains all partitions, releases them, returns |
     ///
     /// The pause after work that returned is 20 ms at first, twice as long each time, up to 10 s,

@@ -120,3 +120,28 @@ async fn moves_and_releases_are_counted_by_their_reasons() {
     assignment_releases_total name="queues" reason="given": 1
     "#);
 }
+
+/// The leader takes such a worker for one that takes no partition.
+#[tokio::test(start_paused = true)]
+async fn worker_that_may_not_publish_what_it_owns_is_warned_of() {
+    let (_alone, log, _listening) = listen_up_to(Level::WARN).await;
+    let simulation = Simulation::default();
+    let administrator = simulation.administrator();
+    let owned = format!("{PATH}/owned");
+    for path in ["/app", PATH, &owned] {
+        let created = administrator.create(path, b"", CreateMode::Persistent);
+        created.expect("it is new");
+    }
+    let reads = [Acl::new(Permission::READ, AuthId::anyone())];
+    administrator.set_acl(&owned, &reads).expect("it is there");
+    let one = worker(&simulation, "one").await;
+    let drains = |owned: Partition| async move {
+        owned.draining().await;
+        Ok::<(), Infallible>(())
+    };
+    let is_warned = until(|| !named(&log, "not published").is_empty());
+    tokio::select! {
+        ended = one.run(pending(), drains) => panic!("{ended:?}"),
+        warned = timeout(Duration::from_secs(60), is_warned) => warned.expect("in time"),
+    }
+}
