@@ -59,7 +59,7 @@ impl Follower {
                     none.insert(Present::new(server, self.root.as_str()))
                 }
             };
-            // Whoever holds in this session keeps it.
+            // Another request for the watch could end this session, too, and all holds in it.
             let asks_again = !self.has_cost_a_session;
             match present.look(asks_again).await {
                 Err(ServerError::SessionOver(_)) => {

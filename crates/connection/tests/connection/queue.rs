@@ -62,7 +62,7 @@ fn reads_whose_callers_have_gone_are_not_sent_and_writes_are() {
     world.check();
 }
 
-/// The next server may lag behind the one that has sent the event.
+/// The second server may not have applied the transaction of the event yet.
 #[test]
 fn requests_after_an_event_and_a_reconnect_wait_until_the_server_has_caught_up() {
     let mut world = World::connected();

@@ -90,9 +90,10 @@ impl Named {
         let delete = || {
             // Servers that have lost the znode may have that of another holder at the path.
             let is_held = self.is_held.swap(false, Ordering::Relaxed);
-            let seen_over = self.seen_over();
-            let is_certain = seen_over.is_some() && server.connection() == seen_over;
-            self.delete(server, is_held && is_certain)
+            self.delete(
+                server,
+                is_held && server.still_has_connection(self.seen_over()),
+            )
         };
         retry(ServerError::may_pass, delete).await
     }

@@ -284,8 +284,7 @@ impl OwnWatch {
     /// If both znodes are watched over one connection, every earlier event of the own znode is
     /// known. After a reconnect an earlier event may come later.
     fn is_certain(&mut self, server: &ServerSession) -> Result<bool, LossReason> {
-        let over = self.requested_over;
-        let is_same_connection = over.is_some() && server.connection() == over;
+        let is_same_connection = server.still_has_connection(self.requested_over);
         match &mut self.watch {
             Some(watch) => Ok(watch.is_certain()? && is_same_connection),
             None => Ok(false),

@@ -179,6 +179,11 @@ impl ServerSession {
         now.is_some() && now != connection
     }
 
+    /// True if the session still has the connection of this number, over which something was asked.
+    pub(crate) fn still_has_connection(&self, connection: Option<u64>) -> bool {
+        connection.is_some() && self.connection() == connection
+    }
+
     /// Closes the session, after the requests that were asked before. Later requests are not sent.
     ///
     /// [`states`](Self::states) ends once the server has confirmed the close. A session that is over
